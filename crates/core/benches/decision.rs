@@ -1,5 +1,5 @@
-//! The cost of a decision: events per second through `handle` in a steady state in which every event
-//! leads to one, with many scans over random ranges.
+//! The cost of a decision: events per second through `handle`, with many scans over random ranges, in a
+//! steady state in which every event leads to a decision.
 
 use std::collections::VecDeque;
 

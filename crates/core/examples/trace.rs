@@ -1,4 +1,4 @@
-//! Three scans of one table that start one after the other, as a trace: what the manager was told and what it answered.
+//! Three scans of one table that start one after the other, as a trace of events and actions.
 //!
 //! `cargo run --release -p coscan-core --example trace -- elevator`
 

@@ -1,7 +1,8 @@
 //! The active buffer manager: the interface of the core.
 //!
-//! [`Abm::handle`] takes an event, updates the facts, and does everything that has become possible. The policy makes
-//! the choices, and the mechanism (`mechanism/`) applies them. No I/O, no clock, no threads, no randomness.
+//! [`Abm::handle`] takes an event, updates the facts, and does everything that has become possible. The
+//! policy chooses, the mechanism (`mechanism/`) applies. There is no I/O, no clock, no thread and no
+//! randomness.
 
 use std::num::NonZeroU32;
 
@@ -19,10 +20,11 @@ use crate::set::ColumnSet;
 use crate::state::{Load, State, StoreLimits};
 use crate::time::Instant;
 
-/// Decides what to read next, which scan gets which chunk, and what is evicted, for any number of scans over any
-/// number of tables and one byte budget.
+/// Decides what to read next, which scan gets which chunk, and what is evicted, for any number of scans over
+/// any number of tables and one byte budget.
 ///
-/// A host owns one and drives it in a loop: it reports what happened and carries out the actions that come back.
+/// A host owns one manager and drives it in a loop. It reports each event, and carries out the actions that
+/// come back.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -79,7 +81,7 @@ use crate::time::Instant;
 /// # }
 /// ```
 ///
-/// When nothing happens until [`Abm::next_deadline`], the host sends [`Event::TimePassed`].
+/// If no other event happens until [`Abm::next_deadline`], the host sends [`Event::TimePassed`].
 #[derive(Clone, Debug)]
 pub struct Abm {
     pub(crate) mechanism: Mechanism,
@@ -87,7 +89,7 @@ pub struct Abm {
 }
 
 impl Abm {
-    /// A manager with a policy of the registry or one of your own.
+    /// Creates a manager with a policy from the registry or one of your own.
     ///
     /// # Errors
     /// If a setting is impossible.
@@ -97,30 +99,30 @@ impl Abm {
         Ok(Abm { mechanism: Mechanism::new(config, policy.build()), policy })
     }
 
-    /// The policy in force.
+    /// The current policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Switches to another policy; the scans that are running go on under it.
+    /// Switches to another policy. Running scans continue under it.
     pub fn set_policy(&mut self, policy: impl Into<Policy>) {
         self.policy = policy.into();
         self.mechanism.set_policy(self.policy.build());
     }
 
-    /// Changes how many loads may be in flight from each store. Loads that are in flight go on.
+    /// Changes how many loads each store may have in flight. Loads that are in flight continue.
     pub fn set_loads_in_flight_max(&mut self, most: NonZeroU32) {
         self.mechanism.state.config.loads_in_flight_max = most.get();
         self.mechanism.state.refresh_ahead();
     }
 
-    /// The loads that are in flight from a store.
+    /// The number of loads in flight from a store.
     pub fn loads_from(&self, store: StoreNo) -> u32 {
         self.state().stores.get(&store).map_or(0, |used| used.loads)
     }
 
-    /// Gives a store limits of its own, which the next event makes use of. Loads that are in flight go on. Returns how many loads
-    /// were allowed before.
+    /// Gives a store limits of its own, which apply from the next event on. Loads that are in flight
+    /// continue. Returns the number of loads that were allowed until then.
     pub fn set_store_limits(&mut self, store: StoreNo, limits: StoreLimits) -> u32 {
         let state = &mut self.mechanism.state;
         let limits = StoreLimits { loads: limits.loads.max(1), ..limits };
@@ -134,12 +136,13 @@ impl Abm {
         before
     }
 
-    /// Decoded arrays may have another share of the budget, in percent, from the next event on. More than 100 are 100.
+    /// Changes the share of the budget that decoded arrays may take, in percent, from the next event on.
+    /// Values above 100 count as 100.
     pub fn set_decoded_share(&mut self, percent: u8) {
         self.mechanism.state.config.decoded_share_percent = percent.min(100);
     }
 
-    /// The facts that decisions are made on.
+    /// The facts on which decisions are based.
     pub fn state(&self) -> &State {
         &self.mechanism.state
     }
@@ -154,8 +157,9 @@ impl Abm {
         self.state().loads.len()
     }
 
-    /// The loads in flight that nobody wants any more: no scan needs the chunk in the columns that have not arrived,
-    /// and no point read waits for it. Cost: linear in the loads in flight and the scans that want their chunks.
+    /// The loads in flight whose result nothing waits for: no scan needs the chunk in the columns that have
+    /// not arrived, and no point read waits for it. Cost: linear in the loads in flight and the scans that
+    /// want their chunks.
     pub fn unwanted_loads(&self) -> Vec<LoadId> {
         let state = self.state();
         let wanted = |load: &Load| {
@@ -169,17 +173,17 @@ impl Abm {
         state.loads().filter(|(_, load)| !wanted(load)).map(|(id, _)| id).collect()
     }
 
-    /// When [`Event::TimePassed`] is due, if nothing else happens before.
+    /// The time at which [`Event::TimePassed`] is due, unless another event happens first.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.mechanism.deadline
     }
 
-    /// The smallest budget under which this scan makes progress, however many others there are: its
-    /// largest chunk in its columns, with what goes with it of other tables, and one worker's workspace. Cost: linear in
-    /// its parts.
+    /// The smallest budget under which this scan makes progress, however many other scans there are. It holds
+    /// the scan's largest chunk in its columns, the matching chunks of other tables, and one worker's
+    /// workspace. Cost: linear in the scan's parts.
     ///
     /// # Panics
-    /// If the scan names a table that is not open, or chunks that it does not have.
+    /// If the scan names a table that is not open, or chunks that the table does not have.
     pub fn minimum_buffer(&self, spec: &ScanSpec) -> u64 {
         minimum_buffer(self.state(), spec)
     }
@@ -187,18 +191,18 @@ impl Abm {
     /// Checks that the budget suffices for a scan.
     ///
     /// # Errors
-    /// [`ConfigError::BufferTooSmall`], which says how much would suffice.
+    /// [`ConfigError::BufferTooSmall`], which names the budget that would suffice.
     pub fn check(&self, spec: &ScanSpec) -> Result<(), ConfigError> {
         let (needed, budget) = (self.minimum_buffer(spec), self.usage().budget);
         if needed > budget { Err(ConfigError::BufferTooSmall { needed, budget }) } else { Ok(()) }
     }
 
-    /// Handles an event that happened at `now`, and appends to `actions` what the host is to do. If `now` is before
-    /// the time of an earlier event, that time is used.
+    /// Handles an event that happened at `now`, and appends the host's next actions to `actions`. If `now` is
+    /// earlier than the time of a previous event, that event's time is used.
     ///
     /// # Panics
-    /// If the host breaks the protocol: names that are unknown or used twice, a release without a delivery, an answer
-    /// to a load that is not in flight.
+    /// If the host breaks the protocol: identifiers that are unknown or used twice, a release without a
+    /// delivery, an answer to a load that is not in flight.
     pub fn handle(&mut self, now: Instant, event: Event, actions: &mut Vec<Action>) {
         let mechanism = &mut self.mechanism;
         mechanism.state.now = mechanism.state.now.max(now);
@@ -224,7 +228,7 @@ impl Abm {
             Event::Decoded { table, chunk, column, bytes } => {
                 let gained = mechanism.decoded(PartKey { table, chunk, column }, bytes, actions);
                 if !gained {
-                    // There is nothing to decide, and these events are frequent.
+                    // These events are frequent and require no decision.
                     return;
                 }
             }

@@ -1,4 +1,5 @@
-//! The transitions of pages: loads begin, arrive or fail; parts are evicted; decoded arrays are added and dropped.
+//! The transitions of pages: loads begin, arrive or fail; parts are evicted; decoded arrays are added and
+//! dropped.
 //!
 //! The ledger is changed only here.
 
@@ -13,7 +14,7 @@ use crate::state::{Load, State};
 use crate::table::{PageState, runs_of};
 
 impl State {
-    /// Begins a load of the absent pages of `columns`; smallest part first (2007 §6.2).
+    /// Begins a load of the absent pages of `columns`, smallest part first (2007, section 6.2).
     pub(crate) fn begin_load(&mut self, table: TableId, chunk: ChunkNo, columns: &ColumnSet) -> Action {
         let load = LoadId(self.next_load);
         self.next_load += 1;
@@ -42,7 +43,7 @@ impl State {
         Action::Load { load, table, chunk, parts }
     }
 
-    /// Columns of a load arrive (`ok`) or are given up. Returns the load's table and chunk.
+    /// Ends columns of a load: they have arrived (`ok`) or failed. Returns the load's table and chunk.
     pub(crate) fn end_load(&mut self, id: LoadId, columns: &ColumnSet, ok: bool) -> (TableId, ChunkNo) {
         let load = self.loads.get_mut(&id).unwrap_or_else(|| panic!("load {id} is not in flight"));
         let (table, chunk) = (load.table, load.chunk);
@@ -70,16 +71,16 @@ impl State {
         (table, chunk)
     }
 
-    /// Drops a part with those of its pages that nobody else needs.
+    /// Evicts a part, with those of its pages that no other part needs.
     pub(crate) fn evict(&mut self, part: PartKey, actions: &mut Vec<Action>) {
         self.evict_pages(part, self.droppable_pages(part), actions);
     }
 
-    /// Drops pages of a part, and what was decoded of it and of the parts that lie on these pages too.
+    /// Evicts pages of a part, and drops the arrays decoded from it and from the other parts on these pages.
     pub(crate) fn evict_pages(&mut self, part: PartKey, runs: Vec<Range<u32>>, actions: &mut Vec<Action>) {
         let PartKey { table, chunk, column } = part;
         if runs.is_empty() && self.decoded.contains_key(&part) {
-            // No eviction of pages tells the host to drop them.
+            // The part has no page whose eviction would tell the host to drop these arrays.
             actions.push(Action::DropDecoded { table, chunk, column });
         }
         self.forget_decoded(part);
@@ -92,7 +93,7 @@ impl State {
         self.recount(table);
     }
 
-    /// Drops a page that no complete part lies on.
+    /// Evicts a page on which no complete part lies.
     pub(crate) fn evict_orphan(&mut self, orphan: (TableId, ColumnNo, u32), actions: &mut Vec<Action>) {
         let (table, column, page) = orphan;
         let chunk = ChunkNo(self.table(table).layout.chunks_of_page(column, PageNo(page)).start);
@@ -115,7 +116,7 @@ impl State {
         actions.push(Action::Evict { table, chunk, column, first_page, pages: count, bytes });
     }
 
-    /// Drops a part with the pages it shares, as far as their other parts may leave too.
+    /// Evicts a part with its shared pages, as far as their other parts may be evicted too.
     pub(crate) fn evict_shared(&mut self, part: PartKey, target: Option<&Target>, actions: &mut Vec<Action>) {
         let PartKey { table, chunk, column } = part;
         for page in self.shared_pages_to_leave(part, target) {
@@ -127,7 +128,7 @@ impl State {
         self.recount(table);
     }
 
-    /// The pages of a part that may leave: no part lies on them that is held, being completed or a target.
+    /// The pages of a part that may be evicted: no part on them is held, being completed or a target.
     pub(crate) fn shared_pages_to_leave(&self, part: PartKey, target: Option<&Target>) -> Vec<u32> {
         let PartKey { table, chunk, column } = part;
         let t = self.table(table);
@@ -144,8 +145,8 @@ impl State {
         pages.filter(|page| t.chunks_with_page(column, *page).all(free)).collect()
     }
 
-    /// The runs of pages that evicting the part would free. A page stays if another part lies on it that is arriving
-    /// or that somebody wants. Neighbours that nobody wants are evicted with it.
+    /// The runs of pages that evicting the part would free. A page stays if another part on it is arriving or
+    /// wanted. Unwanted neighbours are evicted with it.
     fn droppable_pages(&self, part: PartKey) -> Vec<Range<u32>> {
         let PartKey { table, chunk, column } = part;
         let t = self.table(table);
@@ -213,7 +214,7 @@ impl State {
         }
     }
 
-    /// Notes for the resident parts of `chunks` whether some scan still wants them.
+    /// Updates, for the resident parts of `chunks`, whether a scan still wants them.
     pub(crate) fn refresh_wanted(&mut self, table: TableId, chunks: &ChunkSet) {
         for run in chunks.runs() {
             let touched: Vec<ChunkNo> = self.table(table).with_data(run).collect();
@@ -238,7 +239,7 @@ impl State {
         }
     }
 
-    /// The host holds `bytes` of decoded arrays for the part now.
+    /// Sets the bytes of decoded arrays that the host holds for the part.
     pub(crate) fn set_decoded(&mut self, part: PartKey, bytes: u64) {
         self.forget_decoded(part);
         if bytes > 0 {
@@ -250,7 +251,7 @@ impl State {
         }
     }
 
-    /// The part's decoded arrays are gone.
+    /// Removes the part's decoded arrays from the ledger.
     pub(crate) fn forget_decoded(&mut self, part: PartKey) {
         if let Some(bytes) = self.decoded.remove(&part) {
             let wanted = self.decoded_recency.is_wanted(part) == Some(true);

@@ -3,34 +3,35 @@
 use crate::error::ConfigError;
 use crate::time::Span;
 
-/// The settings of an [`Abm`](crate::Abm). [`AbmConfig::new`] gives the papers' values for the rest.
+/// The settings of an [`Abm`](crate::Abm). [`AbmConfig::new`] sets all but the budget to the papers' values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbmConfig {
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
-    /// How many loads may be in flight at once from each store. What goes with a chunk of other tables is read with it, beyond
-    /// that if need be.
+    /// The maximum number of loads in flight per store. Matching chunks of other tables are read together
+    /// with their chunk, even if that exceeds the maximum.
     pub loads_in_flight_max: u32,
-    /// A scan is starved below this many available chunks per worker. The papers use 2: the chunk in use
-    /// and the next one. Devices with long latency and much parallelism want more.
+    /// A scan is starved with fewer available chunks per worker than this. The papers use 2: the chunk in use
+    /// and the next one. Devices with long latency and much parallelism need more.
     pub starved_below: u32,
-    /// A scan whose chunks are small may have more of them ahead, so that enough loads are under way: while those that
-    /// it is supplied with have fewer bytes than this, and at most one more for every load that may be in flight. All
-    /// scans together have at most an eighth of the buffer so. Zero, as in the papers: none.
+    /// A limit in bytes for reading ahead of scans with small chunks, so that enough loads are in progress.
+    /// Such a scan may have more chunks ahead while its supplied chunks have fewer bytes than this. It may
+    /// have at most one more chunk per load that may be in flight. All scans together have at most an eighth
+    /// of the buffer in this way. With zero, as in the papers, there is none of this.
     pub ahead_bytes: u64,
-    /// How long a worker may hold a chunk without reading, while others wait for its room, before the chunk is asked
-    /// back.
+    /// The time that a worker may hold a chunk without reading while others wait for its room. After that the
+    /// chunk is asked back.
     pub stall_after: Span,
-    /// The share of the budget that the workspaces of workers may take together, in percent. One worker may always
-    /// run. More workers than processors would only take room from the data. The policy chooses which workers run
-    /// first.
+    /// The share of the budget that the workspaces of workers may take together, in percent. One worker may
+    /// always run. With more workers than processors, workspaces would only take room from the data. The
+    /// policy chooses the workers that run first.
     pub workspace_share_percent: u8,
-    /// How many workers can run at once. Loads leave room for this many workspaces and one more, within their share.
-    /// In a buffer that is full of data only one worker at a time could run.
+    /// The number of workers that can run at once. Loads leave room for this many workspaces and one more,
+    /// within their share. Otherwise only one worker at a time could run while the buffer is full of data.
     pub processors: u32,
-    /// The share of the budget that decoded arrays may have, in percent.
+    /// The share of the budget that decoded arrays may take, in percent.
     pub decoded_share_percent: u8,
-    /// The bytes that decoded arrays may have, even if their share is larger.
+    /// The maximum bytes of decoded arrays, even if their share is larger.
     pub decoded_bytes_max: u64,
 }
 

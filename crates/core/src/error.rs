@@ -1,8 +1,8 @@
-//! Why a configuration or a layout is impossible.
+//! Errors of a configuration or a layout.
 
 use thiserror::Error;
 
-/// Why a configuration or a layout is impossible.
+/// The reason why a configuration or a layout is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -11,7 +11,7 @@ pub enum ConfigError {
     BufferTooSmall {
         /// The smallest buffer that guarantees progress, in bytes.
         needed: u64,
-        /// The budget there is, in bytes.
+        /// The current budget, in bytes.
         budget: u64,
     },
     /// A setting that must be at least 1 is 0.
@@ -25,7 +25,7 @@ pub enum ConfigError {
     TooLong {
         /// The setting.
         setting: &'static str,
-        /// What it is, in seconds.
+        /// Its value, in seconds.
         seconds: u64,
         /// The maximum, in seconds.
         max: u64,
@@ -38,24 +38,24 @@ pub enum ConfigError {
         /// Its value.
         value: u8,
     },
-    /// No policy of that name and kind.
+    /// No policy has this name and kind.
     #[error("there is no sharing policy '{name}'; there are {known}")]
     UnknownPolicy {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there are, separated by commas.
+        /// The known names, separated by commas.
         known: String,
     },
-    /// A part's run of pages is not within the column or goes backwards.
+    /// A part's run of pages goes backwards or lies outside the column.
     #[error("chunk {chunk} lies on pages {start}..{end} of {pages}: spans must ascend and stay inside")]
     BadSpan {
-        /// The chunk.
+        /// The part's chunk.
         chunk: u32,
         /// The first page of its span.
         start: u32,
         /// The page after its span.
         end: u32,
-        /// The pages of the column.
+        /// The number of pages of the column.
         pages: u32,
     },
     /// A page of zero bytes.
@@ -64,14 +64,14 @@ pub enum ConfigError {
         /// The page.
         page: u32,
     },
-    /// A column does not describe one part per chunk.
+    /// A column describes more or fewer parts than there are chunks.
     #[error("column {column} has {parts} parts for {chunks} chunks")]
     PartCount {
         /// The column.
         column: u32,
-        /// Its parts.
+        /// The number of its parts.
         parts: u32,
-        /// The table's chunks.
+        /// The number of the table's chunks.
         chunks: u32,
     },
 }

@@ -1,7 +1,7 @@
-//! What can happen: the only input of the core.
+//! Events: the only input of the core.
 //!
-//! A host reports each event to the [`Abm`](crate::Abm) once, with the time at which it happened. Events that break
-//! the protocol (an unknown scan, a release without a delivery) are bugs of the host and panic.
+//! A host reports each event to the [`Abm`](crate::Abm) once, with the time at which it happened. An event
+//! that breaks the protocol (an unknown scan, a release without a delivery) is a bug of the host, and panics.
 
 use std::collections::BTreeMap;
 
@@ -9,116 +9,117 @@ use crate::ids::{ChunkNo, ColumnNo, LoadId, ScanId, TableId, WorkerNo};
 use crate::layout::TableLayout;
 use crate::set::{ChunkSet, ColumnSet};
 
-/// Something that happened in the host's world.
+/// Something that happened in the host.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A table exists from now on. Cost: linear in its parts.
+    /// A table was opened. Cost: linear in its parts.
     TableOpened {
-        /// The new table's name.
+        /// The new table.
         table: TableId,
         /// Its chunks, columns and pages.
         layout: TableLayout,
     },
-    /// Chunks were added behind the last one (a file joined the table). The layout holds only the new
-    /// chunks and may have more columns than the table; the older chunks have no data in those.
+    /// Chunks were added after the last one, because a file joined the table. The layout holds only the new
+    /// chunks. It may have more columns than the table: the older chunks have no data in those.
     TableGrown {
         /// The table that grew.
         table: TableId,
-        /// The new chunks alone.
+        /// The new chunks only.
         layout: TableLayout,
     },
-    /// The data under these chunks was removed or replaced. Scans that still need one of them fail, and their
+    /// The data of these chunks was removed or replaced. Scans that still need one of them fail, and their
     /// resident data is dropped. No scan may register for them again.
     ChunksInvalidated {
-        /// The table they belong to.
+        /// The chunks' table.
         table: TableId,
         /// The chunks whose data is gone.
         chunks: ChunkSet,
     },
-    /// The table was dropped: all its scans fail, and all its data is dropped.
+    /// The table was dropped. All its scans fail, and all its data is dropped.
     TableDropped {
         /// The table.
         table: TableId,
     },
-    /// A scan announces what it will read. Cost: linear in the runs of chunks of equal interest that it
-    /// touches, and in the chunks that are resident there.
+    /// A scan announces its needs. Cost: linear in the runs of chunks of equal interest that it touches, and
+    /// in the chunks that are resident there.
     ScanRegistered {
-        /// The new scan's name.
+        /// The new scan.
         scan: ScanId,
-        /// What it needs.
+        /// Its needs.
         spec: ScanSpec,
     },
-    /// The scan does not need these chunks any more (dynamic pruning, a limit that was reached). Chunks that it has
-    /// finished or is using do not change.
+    /// The scan stops needing these chunks, because of dynamic pruning or because it reached a limit. Chunks
+    /// that it has finished or is using do not change.
     ChunksUnneeded {
         /// The scan.
         scan: ScanId,
-        /// Chunks to strike off its list.
+        /// The chunks to prune.
         chunks: ChunkSet,
     },
-    /// The scan does not need these matching chunks any more: it keeps what it needs of them itself. Those that go with a
-    /// chunk in a worker's hands stay until that is released.
+    /// The scan stops needing these matching chunks, because it keeps a copy of the rows that it needs. Those
+    /// that match a chunk held by a worker stay until that chunk is released.
     MatchingUnneeded {
         /// The scan.
         scan: ScanId,
-        /// Which of [`ScanSpec::matching`], counted from 0.
+        /// The position in [`ScanSpec::matching`], counted from 0.
         at: u32,
-        /// The chunks of that table.
+        /// The chunks to prune, of that table.
         chunks: ChunkSet,
     },
-    /// A worker wants its next chunk, or the one it had to give back. Answered, now or later, by exactly
-    /// one of [`Deliver`](crate::Action::Deliver), [`Wake`](crate::Action::Wake) or a
+    /// A worker asks for its next chunk, or for the one that it gave back. The answer, at once or later, is
+    /// exactly one of [`Deliver`](crate::Action::Deliver), [`Wake`](crate::Action::Wake) or a
     /// [`Fail`](crate::Action::Fail) of its scan.
     ChunkRequested {
         /// The scan.
         scan: ScanId,
-        /// The worker; it must hold no chunk.
+        /// The worker, which must not hold a chunk.
         worker: WorkerNo,
     },
-    /// A worker has consumed the chunk that it holds, or no longer wants the one that it gave back. The scan will not
-    /// get that chunk again.
+    /// A worker has finished the chunk that it holds, or gives up the one that it gave back. The scan does
+    /// not get that chunk again.
     ChunkReleased {
         /// The scan.
         scan: ScanId,
         /// The worker.
         worker: WorkerNo,
     },
-    /// A worker that holds a chunk is still reading it. To be sent more often than every `stall_after`, so that a
-    /// slow consumer is distinguished from one that stopped.
+    /// A worker that holds a chunk is still reading it. A host sends this more often than every
+    /// `stall_after`. It distinguishes a slow consumer from one that stopped.
     WorkerActive {
         /// The scan.
         scan: ScanId,
         /// The worker.
         worker: WorkerNo,
     },
-    /// A worker gives back a chunk that it has not finished, in answer to [`Suspend`](crate::Action::Suspend). Its
-    /// next request is for the same chunk.
+    /// A worker gives back a chunk that it has not finished, in answer to
+    /// [`Suspend`](crate::Action::Suspend). Its next request is for the same chunk.
     ChunkSuspended {
         /// The scan.
         scan: ScanId,
         /// The worker.
         worker: WorkerNo,
     },
-    /// A worker of the scan needs this many bytes of workspace, more than the scan announced: a page is larger than
-    /// the metadata say. This holds for all workers of the scan from now on, including those that hold a chunk.
-    /// Chunks that nobody holds are evicted to make room. If the budget is still exceeded when the call returns, the
-    /// worker must not use more yet: it gives its chunk back ([`Event::ChunkSuspended`]) and asks again. The scan
-    /// fails if the whole budget would not suffice. Fewer bytes than before change nothing.
+    /// A worker of the scan needs this many bytes of workspace, more than the scan announced, because a page
+    /// is larger than the metadata say. The number applies to all workers of the scan, including those that
+    /// hold a chunk. Chunks that no worker holds are evicted to make room. If the budget is still exceeded
+    /// when the call returns, the worker must not use the larger workspace. It gives its chunk back
+    /// ([`Event::ChunkSuspended`]) and asks again. The scan fails if the whole budget would not suffice. A
+    /// number below the current one changes nothing.
     WorkspaceGrown {
         /// The scan.
         scan: ScanId,
-        /// Bytes for each worker.
+        /// Bytes per worker.
         bytes: u64,
     },
     /// Columns of a load have arrived. A load may finish in several such events, in any order.
     LoadFinished {
         /// The load.
         load: LoadId,
-        /// The columns that are complete now.
+        /// The columns that are complete.
         columns: ColumnSet,
     },
-    /// Columns of a load could not be read, after all retries. Scans that still need that chunk with one of these
-    /// columns fail; no other scan is affected.
+    /// Columns of a load could not be read, after all retries. Scans that still need that chunk with one of
+    /// these columns fail. Other scans are not affected.
     LoadFailed {
         /// The load.
         load: LoadId,
@@ -134,82 +135,85 @@ pub enum Event {
         chunk: ChunkNo,
         /// The part's column.
         column: ColumnNo,
-        /// Bytes held now, in total. The event replaces an earlier one.
+        /// The bytes held, in total. Replaces the number of earlier events.
         bytes: u64,
     },
-    /// The scan is over: finished, cancelled or failed. Everything it holds is released.
+    /// The scan has ended: finished, cancelled or failed. Everything that it holds is released.
     ScanGone {
         /// The scan.
         scan: ScanId,
     },
-    /// The host wants to hold this many bytes for point reads, in total. The event replaces an earlier one. Less is
-    /// always granted. More is granted if chunks that nobody holds can make room for it.
-    /// [`Usage::points`](crate::Usage::points) says what was granted when the call returns.
+    /// The host wants to hold this many bytes for point reads, in total. Replaces the number of earlier
+    /// events. A decrease is always granted. An increase is granted if evicting chunks that no worker holds
+    /// can make room. [`Usage::points`](crate::Usage::points) has the granted bytes when the call returns.
     PointRoom {
-        /// Bytes wanted now.
+        /// The bytes wanted.
         bytes: u64,
     },
-    /// This many point reads wait for pages of this chunk (2004, section 4.2): its load answers them too. The event
-    /// replaces what an earlier one said of the chunk; with no reads nobody waits any more.
+    /// This many point reads wait for pages of this chunk (2004, section 4.2). Its load answers them too.
+    /// Replaces earlier events for the chunk; zero reads remove the entry.
     PointsWaiting {
         /// The table.
         table: TableId,
         /// The chunk.
         chunk: ChunkNo,
-        /// The columns that they read, all together.
+        /// The union of the columns that they read.
         columns: ColumnSet,
-        /// How many they are.
+        /// The number of point reads.
         reads: u32,
     },
-    /// The byte budget has changed. A smaller one is reached by evictions, and by releases where chunks are in use.
+    /// The byte budget has changed. The core reaches a smaller budget by evictions, and by releases of chunks
+    /// that are in use.
     BudgetChanged {
         /// The new budget in bytes.
         bytes: u64,
     },
-    /// No event but the passing of time; due at [`Abm::next_deadline`](crate::Abm::next_deadline).
+    /// Time has passed without another event. Due at [`Abm::next_deadline`](crate::Abm::next_deadline).
     TimePassed,
 }
 
-/// What a scan announces when it registers.
+/// A scan's announcement when it registers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScanSpec {
     /// The table to read.
     pub table: TableId,
-    /// The columns it will touch in every chunk. May be empty (a count).
+    /// The columns that it reads in every chunk. May be empty, for a count.
     pub columns: ColumnSet,
-    /// The chunks it needs; ranges need not be contiguous.
+    /// The chunks that it needs. They need not be contiguous.
     pub chunks: ChunkSet,
-    /// How many workers will ask for chunks, at least one.
+    /// The number of workers that ask for chunks, at least one.
     pub workers: u32,
-    /// Whether chunks must come in table order.
+    /// The order in which chunks must come.
     pub order: DeliveryOrder,
-    /// The weight of its needs against those of others, from 1 (normal) upwards: a scan of weight 2 ages twice as
-    /// fast and counts as half as long.
+    /// The weight of its needs compared to those of other scans, from 1 (normal) upwards. A scan of weight 2
+    /// ages twice as fast and counts as half as long.
     pub weight: u32,
-    /// Bytes a worker may use beside the encoded chunk while it holds one: one decoded slice and the
-    /// state of the decoders. Charged from delivery to release.
+    /// Bytes that a worker may use in addition to the encoded chunk while it holds one: one decoded slice and
+    /// the state of the decoders. Charged from delivery to release.
     pub workspace_bytes: u64,
-    /// What it uses of other tables together with its own chunks; nothing for a scan of one table.
+    /// The chunks of other tables that it uses together with its own. Empty for a scan of one table.
     pub matching: Vec<MatchingChunks>,
 }
 
-/// The chunks of another table that a scan uses together with its own: the rows that match those of one chunk lie in a few
-/// of the other (2007, section 7.2, cooperative merge join). A chunk of the scan is delivered when all that go with it
-/// are complete as well. They are read together and held together.
+/// Matching chunks: the chunks of another table that a scan uses together with its own. The rows that match
+/// those of one chunk lie in few chunks of the other table (2007, section 7.2, cooperative merge join). A
+/// chunk of the scan is delivered when all its matching chunks are complete as well. They are read together
+/// and held together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatchingChunks {
     /// The other table.
     pub table: TableId,
-    /// The columns of it that are used.
+    /// The columns that are used of it.
     pub columns: ColumnSet,
-    /// The chunks of it that go with each chunk of the scan; a chunk without any is absent or has none.
+    /// The matching chunks, by chunk of the scan. A chunk without matching chunks is absent or has an empty
+    /// set.
     pub chunks: BTreeMap<ChunkNo, ChunkSet>,
 }
 
 /// The order in which a scan accepts its chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOrder {
-    /// Any order; the point of a cooperative scan.
+    /// Any order, which is the point of a cooperative scan.
     Any,
     /// Ascending chunk numbers, because the plan above relies on the table's order.
     Table,

@@ -1,7 +1,7 @@
-//! How much room is needed, and the parts that a policy chose for it.
+//! The room that is needed, and the parts that a policy chose to evict for it.
 //!
-//! A policy adds parts to [`Victims`], least valuable first. Parts that may not leave are ignored here. Nothing is
-//! evicted yet.
+//! A policy adds parts to [`Victims`], least valuable first. Parts that may not be evicted are ignored here.
+//! This module evicts nothing itself.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,10 +18,10 @@ pub struct Need {
     pub bytes: u64,
     /// The scan that needs the room; `None` if the budget shrank.
     pub scan: Option<ScanId>,
-    /// Whether a worker waits for it. Reading ahead may not evict chunks that were read ahead and not used yet: two
-    /// scans could take the same room from each other forever.
+    /// True if a worker waits for the room. Reading ahead may not evict chunks that were read ahead and not
+    /// yet used: two scans could take the same room from each other forever.
     pub urgent: bool,
-    /// The parts for which the room is made; they must not leave.
+    /// The parts for which the room is made. They must not be evicted.
     pub target: Option<Target>,
 }
 
@@ -29,21 +29,21 @@ pub struct Need {
 #[derive(Clone, Debug)]
 pub(crate) struct Victim {
     pub part: PartKey,
-    /// The pages that leave with it.
+    /// The pages that are evicted with it.
     pub pages: Vec<Range<u32>>,
-    /// Their bytes.
+    /// The bytes of these pages.
     pub bytes: u64,
 }
 
-/// Parts to evict, gathered until they free what is needed.
+/// Parts to evict, gathered until they free the needed bytes.
 #[derive(Debug)]
 pub struct Victims<'a> {
     state: &'a State,
     need: Need,
-    /// The parts in the order of eviction, with the pages that each takes with it.
+    /// The parts in the order of eviction, with the pages of each.
     pub(crate) parts: Vec<Victim>,
     seen: BTreeSet<PartKey>,
-    /// Pages that several parts lie on and that one of them takes with it.
+    /// Pages under several parts that are evicted with one of them.
     shared_pages: BTreeSet<(TableId, ColumnNo, u32)>,
     pub(crate) bytes: u64,
 }
@@ -60,17 +60,17 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// Whether enough is gathered.
+    /// Returns whether the gathered parts suffice.
     pub fn enough(&self) -> bool {
         self.bytes >= self.need.bytes
     }
 
-    /// What is needed.
+    /// The needed room.
     pub fn need(&self) -> &Need {
         &self.need
     }
 
-    /// Adds a part if the mechanism allows it to leave. Returns whether enough is gathered.
+    /// Adds a part if the mechanism allows its eviction. Returns whether the gathered parts suffice.
     pub fn add(&mut self, part: PartKey) -> bool {
         let fresh = !self.need.urgent && self.state.recency().is_fresh(part);
         let may_leave = self.state.may_leave(part, self.need.target.as_ref());
@@ -87,8 +87,8 @@ impl<'a> Victims<'a> {
         self.enough()
     }
 
-    /// The pages that leave with the part. A page on which several complete parts lie leaves with the last of them,
-    /// unless nobody wants the others.
+    /// The pages that are evicted with the part. A page under several complete parts is evicted with the last
+    /// of them, unless the others are unwanted.
     fn pages_leaving_with(&mut self, part: PartKey) -> Vec<Range<u32>> {
         let PartKey { table, chunk, column } = part;
         let t = self.state.table(table);
@@ -115,7 +115,7 @@ impl<'a> Victims<'a> {
         runs_of(leaving)
     }
 
-    /// Adds parts in the given order until there are enough.
+    /// Adds parts in the given order until they suffice. Returns whether they do.
     pub fn add_all(&mut self, parts: impl IntoIterator<Item = PartKey>) -> bool {
         self.enough() || parts.into_iter().any(|part| self.add(part))
     }

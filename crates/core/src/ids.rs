@@ -1,6 +1,6 @@
-//! Identifiers: small integers with a type each, so that a chunk number cannot be used as a column.
+//! Identifiers: integers with a type each, so that a chunk number cannot be used as a column.
 //!
-//! Tables and scans are named by the host, loads by the core. Chunks, columns, pages and workers are positions
+//! The host names tables and scans, the core names loads. Chunks, columns, pages and workers are positions
 //! counted from zero.
 
 /// Declares an identifier: an integer type with a prefix for display. For the crates of the workspace.

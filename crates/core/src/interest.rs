@@ -1,9 +1,10 @@
-//! Interest classes: sets of chunks about which every decision is the same (2004 §4.1).
+//! Interest classes: sets of chunks for which every decision is the same (2004, section 4.1).
 //!
-//! Two chunks of a table are in one class when the same scans want them, the same scans have claimed them, the same
-//! scans lack chunks that go with them, and the same columns of them are resident, arriving and pinned. Relevance
-//! functions use only these facts, so a decision visits classes, not chunks. A class stores its chunks as runs. A scan that registers splits runs at the ends of
-//! its ranges, and a chunk that is consumed moves from one class to another.
+//! Two chunks of a table are in one class when these are equal: the scans that want them, the scans that have
+//! claimed them, the scans that lack matching chunks of them, and the columns that are resident, arriving and
+//! pinned. Relevance functions use only these facts, so a decision visits classes, not chunks. A class stores
+//! its chunks as runs. A scan that registers splits runs at the ends of its ranges. A chunk that is consumed
+//! moves to another class.
 //!
 //! This file keeps the classes. `table.rs` and the policies use them.
 
@@ -14,7 +15,7 @@ use std::ops::Range;
 use crate::ids::ChunkNo;
 use crate::set::{BitSet, ColumnSet, Member};
 
-/// A scan's bit in the interest masks of its table; reused after the scan is gone.
+/// A scan's bit in the interest masks of its table. Reused after the scan is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScanSlot(pub(crate) u32);
 
@@ -30,47 +31,48 @@ impl Member for ScanSlot {
 /// A set of scans of one table.
 pub type SlotSet = BitSet<ScanSlot>;
 
-/// The facts about a chunk that decisions depend on.
+/// The facts about a chunk on which decisions depend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClassKey {
-    /// The scans that still need the chunk, those using it included.
+    /// The scans that still need the chunk, including those that use it.
     pub interested: SlotSet,
-    /// The scans of which a worker has been handed the chunk and has not finished it yet.
+    /// The scans with a worker that was handed the chunk and has not finished it.
     pub claimed: SlotSet,
-    /// The columns whose parts are complete in the buffer; parts without data always are.
+    /// The columns whose parts are complete in the buffer. Parts without data always are.
     pub resident: ColumnSet,
     /// The columns whose parts will be complete when the loads in flight are.
     pub arriving: ColumnSet,
-    /// Whether a worker holds the chunk right now.
+    /// True if a worker holds the chunk.
     pub pinned: bool,
-    /// The scans that cannot use the chunk because matching chunks are not complete: those that go with it or, if it is
-    /// itself one, those beside which it is used.
+    /// The scans that cannot use the chunk because chunks that match it are not complete. For a matching
+    /// chunk, those are the chunks of the scan with which it is used.
     pub unmatched: SlotSet,
-    /// The scans of the table that lack matching chunks of this one which are not arriving either.
+    /// The scans of the table for which matching chunks of this one are neither complete nor arriving.
     pub unsupplied: SlotSet,
-    /// The scans for which loads in flight will complete the chunk with those that go with it: it stays until they have.
+    /// The scans for which loads in flight will complete the chunk and its matching chunks. Until then it is
+    /// not evicted.
     pub completing: SlotSet,
 }
 
 impl ClassKey {
-    /// Whether a scan can use the chunk with these columns as it is.
+    /// Returns whether a scan can use the chunk with these columns as it is.
     pub fn is_available_to(&self, slot: ScanSlot, columns: &ColumnSet) -> bool {
         self.resident.is_superset(columns) && !self.unmatched.contains(slot)
     }
 
-    /// Whether a scan will be able to when the loads in flight are done.
+    /// Returns whether a scan can use the chunk with these columns when the loads in flight are done.
     pub fn is_supplied_to(&self, slot: ScanSlot, columns: &ColumnSet) -> bool {
         self.supplies(columns) && !self.unsupplied.contains(slot)
     }
 
-    /// Those of these columns that are neither complete nor will be when the loads in flight are.
+    /// Those of these columns that are neither complete nor arriving.
     pub(crate) fn missing(&self, columns: &ColumnSet) -> ColumnSet {
         let mut missing = columns.difference(&self.resident);
         missing.subtract(&self.arriving);
         missing
     }
 
-    /// Takes a scan out of everything that is noted of it.
+    /// Removes a scan from all facts.
     pub(crate) fn forget(&mut self, slot: ScanSlot) {
         self.interested.remove(slot);
         self.claimed.remove(slot);
@@ -79,7 +81,7 @@ impl ClassKey {
         self.completing.remove(slot);
     }
 
-    /// Whether these columns are, or will be when the loads in flight are done, complete.
+    /// Returns whether these columns are complete, or will be when the loads in flight are done.
     pub fn supplies(&self, columns: &ColumnSet) -> bool {
         columns.is_covered_by(&self.resident, &self.arriving)
     }
@@ -88,11 +90,11 @@ impl ClassKey {
 /// A class and the chunks in it.
 #[derive(Clone, Debug)]
 pub struct Class {
-    /// What its chunks have in common.
+    /// The facts that its chunks have in common.
     pub key: ClassKey,
     /// The number of chunks.
     pub chunks: u32,
-    /// The columns that some interested scan uses.
+    /// The columns that an interested scan uses.
     pub wanted: ColumnSet,
     runs: BTreeSet<u32>,
 }
@@ -131,7 +133,7 @@ impl Classes {
         self.by_key.len()
     }
 
-    /// Whether there is no chunk at all.
+    /// Returns whether there are no chunks.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
@@ -156,7 +158,7 @@ impl Classes {
         class.runs.iter().flat_map(|start| *start..self.runs[start].end).map(ChunkNo)
     }
 
-    /// The runs of equal class that lie in `within`, clipped to it.
+    /// The runs of equal class in `within`, clipped to it.
     pub fn runs_in(&self, within: Range<u32>) -> impl Iterator<Item = (Range<u32>, &Class)> {
         let before = self.runs.range(..=within.start).next_back().map(|(start, _)| *start);
         self.runs.range(before.unwrap_or(within.start)..within.end).filter_map(move |(start, run)| {
@@ -166,7 +168,7 @@ impl Classes {
         })
     }
 
-    /// Adds chunks behind the last one.
+    /// Adds chunks after the last one.
     pub(crate) fn append(&mut self, range: Range<u32>, key: ClassKey) {
         if range.start < range.end {
             let class = self.class_id(key, &|_| ColumnSet::new());
@@ -174,8 +176,8 @@ impl Classes {
         }
     }
 
-    /// Changes the facts of all chunks in `range`. `columns_of` names the columns of a scan, for
-    /// [`Class::wanted`]. Cost: linear in the runs inside `range`, logarithmic in all.
+    /// Changes the facts of all chunks in `range`. `columns_of` returns the columns of a scan, for
+    /// [`Class::wanted`]. Cost: linear in the runs inside `range`, logarithmic in all runs.
     pub(crate) fn update(
         &mut self,
         range: Range<u32>,
@@ -200,7 +202,7 @@ impl Classes {
         self.merge_at(bounds.end);
     }
 
-    /// Joins the runs on both sides of `at` if they are of one class.
+    /// Joins the runs on both sides of `at` if they have the same class.
     fn merge_at(&mut self, at: u32) {
         let Some(right) = self.runs.get(&at).copied() else { return };
         if let Some((start, left)) = self.runs.range_mut(..at).next_back()
@@ -286,7 +288,7 @@ impl Classes {
         self.classes[class].as_mut().expect("runs point to live classes")
     }
 
-    /// Recomputes the classes' runs and counts and compares; for `check_invariants`.
+    /// Recomputes the classes' runs and counts and compares them. For `check_invariants`.
     pub(crate) fn check(&self, chunks: u32) {
         let mut next = 0;
         let mut counted = vec![0; self.classes.len()];

@@ -1,6 +1,6 @@
-//! Recomputes everything from scratch and compares; panics with what is wrong.
+//! A check that recomputes all derived facts from scratch, compares them, and panics if they differ.
 //!
-//! Slow on purpose: for tests and simulations, after every event.
+//! Slow on purpose: tests and simulations run it after every event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use crate::state::State;
 use crate::table::{PageState, Table};
 
 impl Abm {
-    /// Compares all counters, indexes and masks with what the pages and scans say.
+    /// Compares all counters, indexes and masks with the pages and scans.
     ///
     /// # Panics
-    /// If anything differs, if the ledger does not add up, or if the budget is exceeded by anything but
-    /// chunks in use after it shrank.
+    /// If anything differs, if the ledger does not add up, or if the budget is exceeded. The only exception
+    /// for the budget are chunks in use after it shrank.
     pub fn check_invariants(&self) {
         let state = &self.mechanism.state;
         check_ledger(state);
@@ -111,7 +111,7 @@ fn check_loads(state: &State) {
     }
 }
 
-/// The facts about a chunk, from its pages and the scans.
+/// The facts about a chunk, recomputed from its pages and the scans.
 fn true_key(state: &State, id: TableId, table: &Table, chunk: ChunkNo) -> ClassKey {
     let mut key = ClassKey::default();
     for column in (0..table.layout.column_count()).map(ColumnNo) {

@@ -1,8 +1,9 @@
-//! How a table is divided: chunks, columns, parts and pages, for both storage models.
+//! The layout of a table: chunks, columns, parts and pages, for both storage models.
 //!
-//! A part is the data of one column in one chunk and lies on a contiguous run of the column's pages. Neighbouring
-//! chunks may share a page (2007 §6.1: with column storage chunk boundaries do not fall on page boundaries). If parts
-//! share nothing, as column chunks of Parquet, each part is described as one page of the part's size.
+//! A part is the data of one column in one chunk. It lies on a contiguous run of the column's pages.
+//! Neighbouring chunks may share a page, because with column storage chunk boundaries do not fall on page
+//! boundaries (2007, section 6.1). If parts share nothing, as with column chunks of Parquet, each part is one
+//! page of the part's size.
 
 use std::ops::Range;
 
@@ -10,16 +11,16 @@ use crate::error::ConfigError;
 use crate::ids::{ChunkNo, ColumnNo, PageNo, StoreNo};
 use crate::set::{ChunkSet, ColumnSet};
 
-/// How rows are stored, which decides the relevance functions (2007 §4 and §6).
+/// The storage model, which decides the relevance functions (2007, sections 4 and 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// Rows together (NSM, PAX): a chunk is one part, stored as column 0.
     Row,
-    /// Columns apart (DSM): a part per column and chunk, of different sizes.
+    /// Columns apart (DSM): one part per column and chunk, of different sizes.
     Column,
 }
 
-/// The chunks of a table and the pages their parts lie on.
+/// The chunks of a table, and the pages on which their parts lie.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableLayout {
     storage: Storage,
@@ -28,17 +29,17 @@ pub struct TableLayout {
     columns: Vec<ColumnLayout>,
 }
 
-/// The pages of one column and, for each chunk, the run of pages its part lies on.
+/// The pages of one column, and for each chunk the run of pages under its part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnLayout {
     page_bytes: Vec<u64>,
-    /// Their sum.
+    /// The sum of the pages' bytes.
     bytes: u64,
     spans: Vec<Range<u32>>,
 }
 
 impl ColumnLayout {
-    /// A column whose parts share no page: one page per part; a part of zero bytes has none.
+    /// A column whose parts share no page: one page per part. A part of zero bytes has no page.
     pub fn separate(part_bytes: impl IntoIterator<Item = u64>) -> Self {
         let mut column = ColumnLayout::default();
         for bytes in part_bytes {
@@ -47,8 +48,8 @@ impl ColumnLayout {
         column
     }
 
-    /// A column of the given pages, and for each chunk the range of pages its part lies on. Spans must
-    /// ascend and may overlap in their boundary pages.
+    /// A column of the given pages, and for each chunk the range of pages under its part. Spans must ascend
+    /// and may overlap in their boundary pages.
     ///
     /// # Errors
     /// If spans do not ascend or reach past the pages, or a page is empty.
@@ -96,7 +97,7 @@ impl TableLayout {
         Ok(TableLayout { storage, store, chunks, columns: vec![column] })
     }
 
-    /// A column-storage table of `chunks` chunks; every column must describe that many parts.
+    /// A column-storage table of `chunks` chunks. Every column must describe that many parts.
     ///
     /// # Errors
     /// If a column describes another number of parts.
@@ -113,14 +114,14 @@ impl TableLayout {
         Ok(TableLayout { storage: Storage::Column, store: StoreNo::default(), chunks, columns })
     }
 
-    /// The same table on another store. A table stays on the store where it was opened: the store in `TableGrown` is
-    /// ignored.
+    /// The same table on another store. A table stays on the store on which it was opened: the store in
+    /// `TableGrown` is ignored.
     pub fn on_store(mut self, store: StoreNo) -> Self {
         self.store = store;
         self
     }
 
-    /// The store of the table. Loads in flight are counted for each store.
+    /// The store of the table. Loads in flight are counted per store.
     pub fn store(&self) -> StoreNo {
         self.store
     }
@@ -155,12 +156,12 @@ impl TableLayout {
         self.columns[column.index()].page_bytes[page.index()]
     }
 
-    /// The pages a part lies on; empty if the chunk has no data in that column.
+    /// The pages under a part. Empty if the chunk has no data in that column.
     pub fn span(&self, chunk: ChunkNo, column: ColumnNo) -> Range<u32> {
         self.columns[column.index()].spans[chunk.index()].clone()
     }
 
-    /// The bytes of the pages a part lies on, shared ones included.
+    /// The bytes of the pages under a part, including shared ones.
     pub fn part_bytes(&self, chunk: ChunkNo, column: ColumnNo) -> u64 {
         let span = self.span(chunk, column);
         self.columns[column.index()].page_bytes[span.start as usize..span.end as usize].iter().sum()
@@ -174,7 +175,7 @@ impl TableLayout {
     /// The chunks that share `page` of `column`. Cost: logarithmic.
     pub fn chunks_of_page(&self, column: ColumnNo, page: PageNo) -> Range<u32> {
         let spans = &self.columns[column.index()].spans;
-        // In most layouts every chunk has a page of its own, so that no search is needed.
+        // In most layouts every chunk has its own page, so this guess avoids a search.
         let at = page.index();
         let own = spans.get(at).is_some_and(|span| *span == (page.0..page.0 + 1));
         let before = || at == 0 || spans[at - 1].end <= page.0;
@@ -187,13 +188,13 @@ impl TableLayout {
         first as u32..end as u32
     }
 
-    /// A column's bytes per chunk on average, at least 1: the width that relevance functions use. Cost: constant.
+    /// A column's mean bytes per chunk, at least 1: the width that relevance functions use. Cost: constant.
     pub(crate) fn mean_part_bytes(&self, column: ColumnNo) -> u64 {
         (self.columns[column.index()].bytes / u64::from(self.chunks.max(1))).max(1)
     }
 
-    /// Puts the chunks of `more` behind the last one. Columns that only one of the two has are empty in
-    /// the chunks of the other.
+    /// Puts the chunks of `more` after the last one. Columns that only one of the two layouts has are empty
+    /// in the chunks of the other.
     ///
     /// # Panics
     /// If the other layout has another storage model.

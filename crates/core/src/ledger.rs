@@ -1,6 +1,6 @@
-//! The ledger: how the budget is used, in bytes.
+//! The ledger: use of the budget, in bytes.
 
-/// Bytes in use, by purpose, and the budget they must fit.
+/// Bytes in use, by purpose, and the budget that they must fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// The budget.
@@ -9,11 +9,11 @@ pub struct Usage {
     pub resident: u64,
     /// Pages being read.
     pub loading: u64,
-    /// Workspaces of the workers that hold a chunk: the slice being decoded or handed out.
+    /// Workspaces of the workers that hold a chunk: the slice that is being decoded or was handed out.
     pub workspace: u64,
-    /// Decoded arrays kept for others.
+    /// Decoded arrays kept for other scans.
     pub decoded: u64,
-    /// What point reads have: frames of their pages, and pages that are being assembled.
+    /// Bytes of point reads: frames of their pages, and pages that are being assembled.
     pub points: u64,
 }
 
@@ -23,7 +23,7 @@ impl Usage {
         self.resident + self.loading + self.workspace + self.decoded + self.points
     }
 
-    /// The bytes still free; zero after the budget shrank below what is in use.
+    /// The free bytes; zero if the budget has shrunk below the bytes in use.
     pub fn free(&self) -> u64 {
         self.budget.saturating_sub(self.total())
     }

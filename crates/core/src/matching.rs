@@ -1,13 +1,15 @@
-//! Matching chunks: what a scan uses of other tables together with its own chunks (2007, section 7.2).
+//! Matching chunks: the chunks of other tables that a scan uses together with its own (2007, section 7.2).
 //!
-//! Tables that are clustered by the key they are joined on have the rows that match those of one chunk in a few chunks of
-//! the other. A scan that names them is the paper's one scan of both tables: policies see from the start what it will read
-//! of either, a load of a chunk reads what goes with it, and a chunk is delivered with it. Every part still belongs to one
-//! table, so that scans of one table share it, and joins with other tables, too.
+//! If tables are clustered by the key on which they are joined, the rows that match those of one chunk lie in
+//! few chunks of the other table. A scan that names them is the paper's one scan of both tables. Policies see
+//! from the start which parts of both tables it reads. A load of a chunk reads its matching chunks too, and
+//! the chunk is delivered with them. Every part still belongs to one table, so scans of one table and other
+//! joins share it.
 //!
-//! A matching chunk is an interest of the scan in the other table, with a bit of its own there. What a chunk lacks
-//! beside itself is a fact of its class ([`ClassKey`](crate::interest::ClassKey)), kept here as parts come and go. Cost of
-//! that: linear in the chunks that go with the one that changed, for each scan that has matching chunks.
+//! A matching chunk is an interest of the scan in the other table, with a bit of its own there. The missing
+//! matching chunks of a chunk are a fact of its class ([`ClassKey`](crate::interest::ClassKey)), updated here
+//! as parts come and go. Cost of an update: linear in the chunks that match the one that changed, for each
+//! scan with matching chunks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +22,7 @@ use crate::set::{ChunkSet, ColumnSet};
 use crate::state::State;
 use crate::table::{Interest, Reach, set};
 
-/// What a chunk lacks beside itself for a scan, see [`ClassKey`].
+/// The matching chunks that a chunk lacks for a scan, see [`ClassKey`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MatchingFacts {
     unmatched: bool,
@@ -29,7 +31,7 @@ pub(crate) struct MatchingFacts {
 }
 
 impl MatchingFacts {
-    /// Enters them under a scan's bit.
+    /// Enters the facts under a scan's bit.
     pub fn note(self, key: &mut ClassKey, slot: ScanSlot) {
         set(&mut key.unmatched, slot, self.unmatched);
         set(&mut key.unsupplied, slot, self.unsupplied);
@@ -53,7 +55,7 @@ impl State {
         self.joining.iter().map(|id| self.scan(*id))
     }
 
-    /// The parts that go with a chunk of a scan, each chunk once; nothing for a scan of one table.
+    /// The parts that match a chunk of a scan, each chunk once. Empty for a scan of one table.
     pub fn matching(&self, scan: &Scan, chunk: ChunkNo) -> Vec<ChunkParts> {
         self.matching_of(&[scan], chunk)
     }
@@ -69,8 +71,8 @@ impl State {
         }))
     }
 
-    /// What has to be there for a chunk of a table, with what goes with it for these scans. The chunk itself has all columns
-    /// that are read of it, also those that some scan uses of it as a matching one.
+    /// The parts that must be complete for a chunk of a table, with its matching chunks for these scans. The
+    /// chunk has all columns that are read of it, including those that a scan uses of it as a matching chunk.
     pub(crate) fn target(
         &self,
         table: TableId,
@@ -89,13 +91,13 @@ impl State {
         Target { chunk: ChunkParts { table, chunk, columns }, matching }
     }
 
-    /// What a scan still reads, by table: its own chunks first.
+    /// The chunks that a scan still reads, by table: its own first.
     pub(crate) fn reads_of(&self, scan: &Scan) -> impl Iterator<Item = (TableId, ChunkSet)> {
         let matching = scan.matching.iter().map(|matching| (matching.table, matching.needed()));
         std::iter::once((scan.table, scan.needed.clone())).chain(matching)
     }
 
-    /// The bytes of a chunk in the scan's columns, and of what goes with it.
+    /// The bytes of a chunk in the scan's columns, and of its matching chunks.
     pub(crate) fn bytes_with_matching(&self, scan: &Scan, chunk: ChunkNo) -> u64 {
         if scan.matching.is_empty() {
             return self.table(scan.table).layout.chunk_bytes(chunk, &scan.columns);
@@ -106,14 +108,14 @@ impl State {
         target.chunks().map(bytes).sum()
     }
 
-    /// The bytes that a load of this would read.
+    /// The bytes that a load of these parts would read.
     pub(crate) fn absent_bytes(&self, target: &Target) -> u64 {
         let absent = |parts: &ChunkParts| self.table(parts.table).absent_bytes(parts.chunk, &parts.columns);
         target.chunks().map(absent).sum()
     }
 
-    /// The scans that can use the chunk when a load for this one has read these columns of it: they lack nothing else
-    /// but matching chunks.
+    /// The scans that can use the chunk when a load has read these columns of it: they lack nothing else
+    /// except matching chunks.
     pub(crate) fn completed_by<'a>(
         &'a self,
         scan: &'a Scan,
@@ -130,7 +132,8 @@ impl State {
         std::iter::once(scan).chain(completed).collect()
     }
 
-    /// Announces matching chunks. The chunks of the scan are known to be those of `own`; it is registered afterwards.
+    /// Enters the matching chunks of a new scan. Its own chunks are already checked to be those of `own`; the
+    /// scan is registered after this.
     pub(crate) fn enter_matching(
         &mut self,
         id: ScanId,
@@ -169,7 +172,7 @@ impl State {
         entered
     }
 
-    /// Notes for every chunk of a new scan what it lacks of its matching ones.
+    /// Updates, for every chunk of a new scan, the matching chunks that it lacks.
     pub(crate) fn refresh_all_matching(&mut self, id: ScanId) {
         let with = self.scan(id).matching.iter().flat_map(|matching| matching.own_chunks());
         let chunks: BTreeSet<ChunkNo> = with.collect();
@@ -179,7 +182,7 @@ impl State {
         chunks.into_iter().for_each(|chunk| self.refresh_matching(id, chunk));
     }
 
-    /// A part of this chunk is complete, arriving or gone: what do chunks lack that go with it?
+    /// Updates the chunks that match this one, after a part of it became complete, arriving or absent.
     pub(crate) fn refresh_matching_with(&mut self, table: TableId, chunk: ChunkNo) {
         let mut changed: BTreeSet<(ScanId, ChunkNo)> = BTreeSet::new();
         for id in &self.joining {
@@ -194,7 +197,8 @@ impl State {
         changed.into_iter().for_each(|(id, own)| self.refresh_matching(id, own));
     }
 
-    /// Notes what a chunk of a scan lacks of its matching ones, and whether these can be used with any.
+    /// Updates the matching chunks that a chunk of a scan lacks, and whether these matching chunks can be
+    /// used.
     fn refresh_matching(&mut self, id: ScanId, chunk: ChunkNo) {
         let (table, slot, facts) =
             (self.scan(id).table, self.scan(id).slot, self.own_facts(self.scan(id), chunk));
@@ -208,7 +212,7 @@ impl State {
         self.refresh_uses(id, beside);
     }
 
-    /// Notes for matching chunks of a scan whether they can be used.
+    /// Updates for matching chunks of a scan whether they can be used.
     fn refresh_uses(&mut self, id: ScanId, chunks: impl IntoIterator<Item = (TableId, ScanSlot, ChunkNo)>) {
         for (table, slot, chunk) in chunks {
             let Some(matching) = self.scan(id).matching_at(table, slot) else { continue };
@@ -217,7 +221,7 @@ impl State {
         }
     }
 
-    /// What a chunk of a scan lacks of those that go with it; nothing if none does.
+    /// The matching chunks that a chunk of a scan lacks. Empty if it has none.
     pub(crate) fn own_facts(&self, scan: &Scan, chunk: ChunkNo) -> MatchingFacts {
         let (mut complete, mut supplied, mut alone) = (true, true, true);
         for matching in &scan.matching {
@@ -234,7 +238,7 @@ impl State {
         MatchingFacts { unmatched: !complete, unsupplied: !supplied, completing }
     }
 
-    /// Whether a matching chunk lacks a chunk of the scan that it can be used with.
+    /// Returns whether a matching chunk lacks a chunk of the scan with which it can be used.
     pub(crate) fn facts_of_matching(
         &self,
         scan: &Scan,
@@ -252,7 +256,8 @@ impl State {
         facts
     }
 
-    /// The scan does not need some of its own chunks any more; returns what it does not need of other tables either.
+    /// Prunes some of a scan's own chunks. Returns the chunks of other tables that the scan thereby stops
+    /// needing.
     pub(crate) fn strike_matching(&mut self, id: ScanId, chunks: &ChunkSet) -> Vec<(TableId, ChunkSet)> {
         if !self.joining.contains(&id) {
             return Vec::new();
@@ -271,8 +276,8 @@ impl State {
         struck
     }
 
-    /// The scan does not need some matching chunks any more, of those that it announced at this position; returns those that
-    /// it needs no longer.
+    /// Prunes some matching chunks of a scan, of those that it announced at this position. Returns those that
+    /// the scan stops needing.
     pub(crate) fn unneed_matching(
         &mut self,
         id: ScanId,
@@ -287,13 +292,13 @@ impl State {
         let (own_table, table, slot) = (scan.table, matching.table, matching.slot);
         let struck = self.leave_matching(vec![(table, slot, gone)]);
         changed.into_iter().for_each(|own| self.refresh_matching(id, own));
-        // Chunks that are in somebody's hands may still go with them.
+        // Chunks that a worker holds may still have them as matching chunks.
         self.refresh_uses(id, chunks.iter().map(|chunk| (table, slot, chunk)).collect::<Vec<_>>());
         self.recount(own_table);
         struck
     }
 
-    /// Takes the interest out of matching chunks.
+    /// Removes the interest in matching chunks.
     fn leave_matching(&mut self, struck: Vec<(TableId, ScanSlot, ChunkSet)>) -> Vec<(TableId, ChunkSet)> {
         let struck = struck.into_iter().filter(|(.., gone)| !gone.is_empty());
         let left = struck.map(|(table, slot, gone)| {
@@ -304,7 +309,7 @@ impl State {
         left.collect()
     }
 
-    /// Takes all matching chunks of a scan back and frees its bits.
+    /// Withdraws all matching chunks of a scan and frees its bits.
     pub(crate) fn withdraw_matching(&mut self, id: ScanId) {
         self.joining.remove(&id);
         for matching in std::mem::take(&mut self.scan_mut(id).matching) {
@@ -316,7 +321,8 @@ impl State {
         }
     }
 
-    /// The starvation of scans holds for their matching chunks, too. One in table order is in no starvation mask.
+    /// Copies the starvation of scans to the tables of their matching chunks. A scan in table order is in no
+    /// starvation mask.
     pub(crate) fn mirror_reach(&mut self) {
         let mut mirrored: Vec<(TableId, ScanSlot, Reach)> = Vec::new();
         for scan in self.joining() {
@@ -330,7 +336,7 @@ impl State {
         }
     }
 
-    /// What the tables of matching chunks are told of a scan's reach.
+    /// The reach of a scan, as the tables of its matching chunks record it.
     pub(crate) fn reach_of_matching(&self, scan: &Scan) -> Reach {
         match scan.in_order() {
             true => Reach { supplied: u32::MAX, supplied_bytes: u64::MAX, ..Reach::default() },

@@ -1,4 +1,4 @@
-//! The nodes of linked lists in one vector. Places of removed nodes are used again.
+//! The nodes of linked lists in one vector. Places of removed nodes are reused.
 
 use std::ops::{Index, IndexMut};
 
@@ -15,7 +15,7 @@ impl<T> Default for Nodes<T> {
 }
 
 impl<T> Nodes<T> {
-    /// Adds a node; returns its place.
+    /// Adds a node and returns its place.
     pub(crate) fn add(&mut self, node: T) -> u32 {
         match self.free.pop() {
             Some(at) => {
@@ -34,7 +34,7 @@ impl<T> Nodes<T> {
         self.nodes.len() - self.free.len()
     }
 
-    /// The place may be used for another node.
+    /// Frees the place for another node.
     pub(crate) fn free(&mut self, at: u32) {
         self.free.push(at);
     }

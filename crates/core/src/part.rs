@@ -25,23 +25,23 @@ pub struct ChunkParts {
     pub columns: ColumnSet,
 }
 
-/// The parts for which room is being made: of a chunk, and of the chunks that go with it
-/// ([`MatchingChunks`](crate::MatchingChunks)). Other columns of these chunks may leave.
+/// The parts for which room is being made: those of a chunk and of its matching chunks
+/// ([`MatchingChunks`](crate::MatchingChunks)). Other columns of these chunks may be evicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The chunk's parts.
     pub chunk: ChunkParts,
-    /// Those of its matching chunks.
+    /// The parts of its matching chunks.
     pub matching: Vec<ChunkParts>,
 }
 
 impl Target {
-    /// All of it.
+    /// All parts, by chunk.
     pub fn chunks(&self) -> impl Iterator<Item = &ChunkParts> {
         std::iter::once(&self.chunk).chain(&self.matching)
     }
 
-    /// Whether a part is among them.
+    /// Returns whether a part is among them.
     pub fn contains(&self, part: PartKey) -> bool {
         self.chunks().any(|parts| {
             (parts.table, parts.chunk) == (part.table, part.chunk) && parts.columns.contains(part.column)

@@ -1,27 +1,24 @@
-//! Whether a bulk read may start, or point reads go first.
+//! Alternation of bulk reads and point reads.
 //!
-//! Loads of whole chunks and reads of single pages share one device. A page read that is queued behind megabytes of
-//! bulk reads takes as long as they do, so page reads go first. If they still miss their target, phases alternate: in
-//! a bulk phase both kinds of reads are started, in a point phase only point reads are. Scans have a guaranteed share
-//! of the time.
+//! Loads of whole chunks and reads of single pages share one device. A page read that is queued behind
+//! megabytes of bulk reads takes as long as they do, so page reads go first. If they still miss their target,
+//! phases alternate. In a bulk phase both kinds of reads start. In a point phase only point reads start.
 //!
-//! Source: Zukowski, Boncz & Kersten 2004, section 4.2, which names the two phases and does not say how long they
-//! last.
-//! **Choice:** a point phase begins when the oldest point read has waited for longer than the target. It ends when
-//! that is no longer so, or after [`LENGTH`] targets.
-//! **Choice:** a bulk phase lasts at least as long as the point phase before it, times `share / (100 - share)`. So
-//! bulk reads may start for at least `share` percent of the time of any two phases. Reads that have started are never
-//! interrupted.
+//! Source: Zukowski, Boncz & Kersten 2004, section 4.2, which names the two phases but not their lengths.
+//! **Choice:** a point phase begins when the oldest point read has waited for longer than the target. It ends
+//! when that condition ends, or after [`LENGTH`] targets. **Choice:** a bulk phase lasts at least as long as
+//! the point phase before it, times `share / (100 - share)`. So bulk reads may start for at least `share`
+//! percent of the time of any two phases. Reads that have started are never interrupted.
 //!
-//! Nothing is queued here and no clock is read: the host asks before it starts a bulk read. Cost: constant.
+//! This module queues nothing and reads no clock: the host asks before it starts a bulk read. Cost: constant.
 
 use crate::error::ConfigError;
 use crate::time::{Instant, Span};
 
-/// The longest point phase, in targets.
+/// The maximum length of a point phase, in targets.
 pub const LENGTH: u64 = 4;
 
-/// See the module's text.
+/// The phases of bulk reads and point reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phases {
     target: Span,
@@ -33,12 +30,13 @@ pub struct Phases {
 enum Phase {
     /// Bulk reads may start, and no point phase may begin before `owed_until`.
     Bulk { owed_until: Instant },
-    /// Bulk reads are held back.
+    /// No bulk read may start.
     Point { since: Instant },
 }
 
 impl Phases {
-    /// Phases for a target of latency. With a target of zero there are no phases, and bulk reads may always start.
+    /// Phases for a target latency. With a target of zero there are no phases, and bulk reads may always
+    /// start.
     ///
     /// # Errors
     /// If the share is not a percentage.
@@ -49,16 +47,16 @@ impl Phases {
         Ok(Phases { target, bulk_share_percent, phase: Phase::Bulk { owed_until: Instant::ZERO } })
     }
 
-    /// The same with another target; to be used before the first question.
+    /// The same phases with another target. Call this before the first [`Phases::bulk_may_start`].
     pub fn with_target(self, target: Span) -> Self {
         Phases { target, ..self }
     }
 
-    /// Asks at `now` whether a bulk read may start. `oldest` is the time of the oldest point read that is not
-    /// answered yet. `Err` says when to ask again, unless a point read is answered before.
+    /// Asks at `now` whether a bulk read may start. `oldest` is the time of the oldest unanswered point read.
     ///
     /// # Errors
-    /// When to ask again, if no bulk read may start now.
+    /// The time at which to ask again, if no bulk read may start yet. The host asks earlier if a point read
+    /// is answered.
     pub fn bulk_may_start(&mut self, now: Instant, oldest: Option<Instant>) -> Result<(), Instant> {
         let missed = self.target > Span::ZERO && oldest.is_some_and(|asked| now.since(asked) > self.target);
         match self.phase {
@@ -71,7 +69,8 @@ impl Phases {
                 Err(since + self.longest())
             }
             Phase::Point { since } => {
-                // Nobody may have asked for some time: a period longer than the longest phase was no phase.
+                // The host may not have asked for some time: a period longer than the longest phase was no
+                // phase.
                 let lasted = now.since(since).as_nanos().min(self.longest().as_nanos());
                 let (share, rest) =
                     (u64::from(self.bulk_share_percent), 100 - u64::from(self.bulk_share_percent));

@@ -1,9 +1,11 @@
-//! What a sharing policy is asked and told, and how a manager gets one.
+//! Sharing policies: the questions and notifications that they receive, and the type that passes one to a
+//! manager.
 //!
-//! A policy answers the questions of the mechanism: which available chunk a scan gets, what to read next and for
-//! which scan, and which parts may be evicted. It reads [`State`] and changes only its own notes. Budget, pins and
-//! progress do not depend on its answers. The policies of this crate are in [`sharing`](crate::sharing) and
-//! [`replacement`](crate::replacement), their names in [`registry`](crate::registry).
+//! A policy answers the questions of the mechanism: which available chunk a scan gets, what to read next and
+//! for which scan, and which parts may be evicted. It reads [`State`] and changes only its own notes. Budget,
+//! pins and progress do not depend on its answers. The policies of this crate are in
+//! [`sharing`](crate::sharing) and [`replacement`](crate::replacement), their names in
+//! [`registry`](crate::registry).
 
 use std::fmt;
 use std::fmt::Debug;
@@ -16,7 +18,7 @@ use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;
 
-/// A policy for a manager, with the name under which it is shown: one of the registry
+/// A policy for a manager, with its displayed name. It is one from the registry
 /// ([`PolicyName`](crate::PolicyName) converts into it), or one of your own.
 #[derive(Clone)]
 pub struct Policy {
@@ -25,7 +27,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy of your own: its name, and a function that makes one without notes.
+    /// A policy of your own: its name, and a function that returns one without notes.
     pub fn new<P: SharingPolicy + 'static>(
         name: &str,
         build: impl Fn() -> P + Send + Sync + 'static,
@@ -59,7 +61,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// Policies are the same if they have the same name.
+/// Two policies are equal if they have the same name.
 impl PartialEq for Policy {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -68,41 +70,42 @@ impl PartialEq for Policy {
 
 impl Eq for Policy {}
 
-/// A read the policy wants.
+/// A read that the policy wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadChoice {
-    /// The scan on whose behalf.
+    /// The scan that the read is for.
     pub scan: ScanId,
-    /// The chunk of that scan's table.
+    /// The chunk, of that scan's table.
     pub chunk: ChunkNo,
-    /// The columns to complete. Those of them that are resident stay.
+    /// The columns to complete. Columns that are resident are not read again.
     pub columns: ColumnSet,
-    /// Whether to read only the scan's own columns if there is no room for all of them.
+    /// True if the mechanism may read only the scan's own columns when there is no room for all of them.
     pub or_own: bool,
-    /// Whether matching chunks are read for this scan alone, not for the others that could use the chunk then.
+    /// True if matching chunks are read only for this scan, not for the other scans that could then use the
+    /// chunk.
     pub alone: bool,
 }
 
 impl LoadChoice {
-    /// A read of what the scan itself uses.
+    /// A read of the columns that the scan uses itself.
     pub fn own(scan: &Scan, chunk: ChunkNo) -> Self {
         LoadChoice { scan: scan.id, chunk, columns: scan.columns.clone(), or_own: false, alone: true }
     }
 }
 
-/// The scans a load may be chosen for.
+/// The scans for which a load may be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
-    /// Any scan, whether or not its store has a free slot.
+    /// Any scan, even if its store has no free slot.
     All,
-    /// Scans whose store has a slot free.
+    /// Scans whose store has a free slot.
     WithSlot,
-    /// Scans with a waiting worker: there is no room to read ahead.
+    /// Scans with a waiting worker, because there is no room to read ahead.
     Waiting,
 }
 
 impl Among {
-    /// Whether a scan is among them.
+    /// Returns whether a scan is among them.
     pub fn admits(self, state: &State, scan: &Scan) -> bool {
         match self {
             Among::All => true,
@@ -112,9 +115,10 @@ impl Among {
     }
 }
 
-/// A copy of a policy with its notes, so that a manager can be cloned. Implemented for every policy that is `Clone`.
+/// A copy of a policy with its notes, so that a manager can be cloned. Implemented for every policy that is
+/// `Clone`.
 pub trait ClonePolicy {
-    /// The copy.
+    /// Returns the copy.
     fn boxed_clone(&self) -> Box<dyn SharingPolicy>;
 }
 
@@ -132,40 +136,40 @@ impl Clone for Box<dyn SharingPolicy> {
 
 /// A policy for sharing scans. Questions have no defaults; notifications may be ignored.
 pub trait SharingPolicy: ClonePolicy + Debug + Send {
-    /// A scan registered (or was there when the policy was switched in).
+    /// A scan registered, or was there when the policy was switched in.
     fn on_registered(&mut self, _state: &State, _scan: ScanId) {}
     /// A scan finished, failed or was cancelled.
     fn on_gone(&mut self, _scan: ScanId) {}
     /// A worker was handed a chunk.
     fn on_delivered(&mut self, _state: &State, _scan: ScanId, _chunk: ChunkNo) {}
-    /// A scan does not need a chunk any more: it was consumed or pruned.
+    /// A scan stopped needing a chunk: it consumed or pruned it.
     fn on_satisfied(&mut self, _table: TableId, _scan: ScanId, _chunk: ChunkNo) {}
     /// The chosen load was issued, with these columns.
     fn on_load_issued(&mut self, _state: &State, _choice: &LoadChoice) {}
-    /// A table was dropped; it has no scans any more.
+    /// A table was dropped; it has no scans.
     fn on_dropped(&mut self, _table: TableId) {}
 
-    /// Which available, unclaimed chunk does the scan get? With `None` the worker waits. A scan in table order may
-    /// only get its next chunk.
+    /// Returns the available, unclaimed chunk that the scan gets. With `None` the worker waits. A scan in
+    /// table order may only get its next chunk.
     fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo>;
 
-    /// How urgently does the scan want its next chunk? If there is not room for all workers that could be served, the
-    /// most urgent scans are served.
+    /// Returns how urgently the scan wants its next chunk. If there is not room for all workers that could be
+    /// served, the most urgent scans are served.
     fn urgency(&self, state: &State, scan: &Scan) -> i128;
 
-    /// Where does the scan continue if nothing moves and the mechanism has to serve it?
+    /// Returns the chunk at which the scan continues if nothing moves and the mechanism has to serve it.
     fn position(&self, scan: &Scan) -> ChunkNo;
 
-    /// What is read next, for one of these scans? `None` reads nothing. The chosen chunk must lack something that is
-    /// neither resident nor being read.
+    /// Returns the next read, for one of these scans. `None` reads nothing. The chosen chunk must lack
+    /// something that is neither resident nor being read.
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice>;
 
-    /// Which parts are evicted? Adds to `victims`, least valuable first, as far as the policy agrees. If that is not
-    /// enough, nothing is evicted.
+    /// Adds parts to evict to `victims`, least valuable first, as far as the policy agrees. If they do not
+    /// suffice, nothing is evicted.
     fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>);
 }
 
-/// The part that a policy would evict first for a load, whatever its size; for comparing policies.
+/// The part that a policy would evict first for a load, whatever its size. For comparisons of policies.
 pub fn first_victim(state: &State, policy: &mut dyn SharingPolicy, choice: &LoadChoice) -> Option<PartKey> {
     let scan = state.scan(choice.scan);
     let target = state.target(scan.table, choice.chunk, scan.columns.clone(), &[scan]);

@@ -1,6 +1,7 @@
 //! Transitions of scans: registered, handed chunks, suspended, withdrawn.
 //!
-//! Called by the mechanism only. Transitions of pages are in `buffer.rs`; here no byte is read or evicted.
+//! Only the mechanism calls these. Transitions of pages are in `buffer.rs`; this module reads and evicts
+//! nothing.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +58,7 @@ impl State {
         self.recount(table);
     }
 
-    /// The mean bytes of what goes with a chunk in other tables.
+    /// The mean bytes of a chunk's matching chunks in other tables.
     fn mean_matching_bytes(&self, spec: &ScanSpec) -> u64 {
         let bytes = spec.matching.iter().map(|matching| {
             let needed: ChunkSet = matching.chunks.values().flat_map(|chunks| chunks.runs()).collect();
@@ -66,8 +67,8 @@ impl State {
         bytes.sum::<u64>() / u64::from(spec.chunks.len().max(1))
     }
 
-    /// Removes the scan's interest from the table and unpins what its workers hold. The table does not count its
-    /// chunks any more.
+    /// Removes the scan's interest from the table and unpins the chunks that its workers hold. The table
+    /// stops counting its chunks.
     pub(crate) fn withdraw(&mut self, id: ScanId) {
         let scan = self.scan(id);
         let (table, needed) = (scan.table, scan.needed.clone());
@@ -99,7 +100,7 @@ impl State {
         self.recount(table);
     }
 
-    /// Removes unclaimed chunks from a scan's needs; returns those that were removed, by table: its own first.
+    /// Prunes unclaimed chunks of a scan. Returns the pruned chunks by table: its own first.
     pub(crate) fn unneed(&mut self, id: ScanId, chunks: &ChunkSet) -> Vec<(TableId, ChunkSet)> {
         let scan = self.scan_mut(id);
         let struck: ChunkSet =
@@ -127,8 +128,8 @@ impl State {
         std::iter::once((table, struck)).chain(struck_beside).collect()
     }
 
-    /// Hands a chunk to a worker: it is claimed and pinned, its parts count as used now, and its workspace is
-    /// charged.
+    /// Hands a chunk to a worker: claims and pins it, marks its parts as used, and charges the worker's
+    /// workspace.
     pub(crate) fn claim(&mut self, id: ScanId, worker: WorkerNo, chunk: ChunkNo) {
         let now = self.now;
         let scan = self.scan_mut(id);
@@ -152,7 +153,7 @@ impl State {
         self.recount(table);
     }
 
-    /// A worker has finished its chunk; returns what the scan does not need any more, by table: that chunk first.
+    /// Finishes a worker's chunk. Returns the chunks that the scan stops needing, by table: that chunk first.
     pub(crate) fn release(&mut self, id: ScanId, worker: WorkerNo) -> Vec<(TableId, ChunkSet)> {
         let chunk = match self.scan(id).active.get(&worker) {
             Some(WorkerState::Suspended { chunk }) => *chunk,
@@ -179,14 +180,14 @@ impl State {
         std::iter::once((table, released)).chain(struck_beside).collect()
     }
 
-    /// A worker gives its chunk back unfinished.
+    /// Takes back a worker's unfinished chunk.
     pub(crate) fn suspend(&mut self, id: ScanId, worker: WorkerNo) {
         let chunk = self.held_by(id, worker);
         self.unpin(id, chunk);
         self.scan_mut(id).active.insert(worker, WorkerState::Suspended { chunk });
     }
 
-    /// The scan's workers need more workspace than announced.
+    /// Raises the workspace of the scan's workers above the announced one.
     pub(crate) fn grow_workspace(&mut self, id: ScanId, bytes: u64) {
         let scan = self.scan_mut(id);
         let more = bytes.saturating_sub(scan.workspace_bytes);
@@ -196,7 +197,7 @@ impl State {
         self.usage.workspace = self.usage.workspace.saturating_add(more.saturating_mul(holding));
     }
 
-    /// A worker that holds a chunk shows that it is reading.
+    /// Notes that a worker that holds a chunk is reading.
     pub(crate) fn note_active(&mut self, id: ScanId, worker: WorkerNo) {
         let now = self.now;
         if let Some(WorkerState::Holding { since, .. }) = self.scan_mut(id).active.get_mut(&worker) {
@@ -204,7 +205,7 @@ impl State {
         }
     }
 
-    /// A worker starts to wait.
+    /// Marks a worker as waiting.
     pub(crate) fn wait(&mut self, id: ScanId, worker: WorkerNo) {
         let now = self.now;
         let scan = self.scan_mut(id);
@@ -217,7 +218,7 @@ impl State {
         scan.active.insert(worker, WorkerState::Waiting { since: now, resume });
     }
 
-    /// A worker is idle.
+    /// Marks a worker as idle.
     pub(crate) fn rest(&mut self, id: ScanId, worker: WorkerNo) {
         self.scan_mut(id).active.remove(&worker);
     }
@@ -238,7 +239,7 @@ impl State {
         matching.into_iter().for_each(|parts| self.unpin_chunk(parts.table, parts.chunk));
     }
 
-    /// A worker holds the chunk.
+    /// Adds a holder to the chunk.
     fn pin(&mut self, table: TableId, chunk: ChunkNo, change: impl FnOnce(&mut ClassKey)) {
         let t = self.table_mut(table);
         *t.holders.entry(chunk).or_default() += 1;
@@ -258,8 +259,8 @@ impl State {
         }
     }
 
-    /// Something about the table's chunks has changed: recounts the reach of scans that take chunks in table order, and
-    /// brings what other tables know of the reach of scans with matching chunks in line.
+    /// Recounts the reach of scans that take chunks of the table in order, and updates the reach of scans
+    /// with matching chunks in the other tables. Called after any change to the table's chunks.
     pub(crate) fn recount(&mut self, table: TableId) {
         self.recount_in_order(table);
         if self.joining.is_empty() {

@@ -1,7 +1,7 @@
-//! Which part was used last: one list of all complete parts, and one of those that no scan wants any more, by the
-//! time at which that began.
+//! Recency of parts: one list of all complete parts by last use, and one list of those that no scan wants, by
+//! the time at which they became unwanted.
 //!
-//! Both are linked lists in one vector: moving a part to the end costs one logarithmic look-up.
+//! Both are linked lists in one vector. Moving a part to the end costs one logarithmic look-up.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ struct Node {
     links: [Link; 2],
 }
 
-/// The list of all parts, and that of the unwanted ones.
+/// The number of the list of all parts; the list of unwanted ones follows.
 const ALL: usize = 0;
 const UNWANTED: usize = 1;
 
@@ -33,7 +33,7 @@ struct Ends {
     last: Option<u32>,
 }
 
-/// The parts that are complete in the buffer, by the time of their last use.
+/// The complete parts in the buffer, by the time of their last use.
 #[derive(Clone, Default)]
 pub struct Recency {
     nodes: Nodes<Node>,
@@ -41,7 +41,7 @@ pub struct Recency {
     ends: [Ends; 2],
 }
 
-/// Compares the orders, not the links.
+/// Compares the order of parts, not the links.
 impl fmt::Debug for Recency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags = |part: PartKey| self.node(part).map(|node| (part, node.wanted, node.used));
@@ -52,12 +52,12 @@ impl fmt::Debug for Recency {
 }
 
 impl Recency {
-    /// All complete parts, the one unused for longest first.
+    /// All complete parts, least recently used first.
     pub fn oldest(&self) -> impl Iterator<Item = PartKey> {
         self.walk(ALL)
     }
 
-    /// The parts that no interested scan uses, the one unwanted for longest first.
+    /// The parts that no interested scan uses, longest unwanted first.
     pub fn oldest_unwanted(&self) -> impl Iterator<Item = PartKey> {
         self.walk(UNWANTED)
     }
@@ -68,17 +68,17 @@ impl Recency {
         nodes.map(|at| self.nodes[at].part)
     }
 
-    /// Whether the part is complete in the buffer.
+    /// Returns whether the part is complete in the buffer.
     pub fn contains(&self, part: PartKey) -> bool {
         self.index.contains_key(&part)
     }
 
-    /// Whether the part was read for a scan that still wants it, and has not been used yet.
+    /// Returns whether the part was read for a scan that still wants it, and has not been used since.
     pub fn is_fresh(&self, part: PartKey) -> bool {
         self.node(part).is_some_and(|n| n.wanted && !n.used)
     }
 
-    /// Whether some interested scan uses the part; `None` if it is not complete.
+    /// Returns whether an interested scan uses the part, or `None` if it is not complete.
     pub fn is_wanted(&self, part: PartKey) -> Option<bool> {
         self.node(part).map(|n| n.wanted)
     }
@@ -121,7 +121,7 @@ impl Recency {
         }
     }
 
-    /// Returns whether it changed.
+    /// Returns whether the state changed.
     pub(crate) fn set_wanted(&mut self, part: PartKey, wanted: bool) -> bool {
         let Some(at) = self.index.get(&part).copied() else { return false };
         let changes = std::mem::replace(&mut self.nodes[at].wanted, wanted) != wanted;

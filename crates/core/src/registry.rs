@@ -1,6 +1,6 @@
-//! All policies of the manager in one table, for the command line, SQL settings, docs and the conformance suite. A
-//! new policy is one file and one entry here. Policies of page pools are in the registry of `coscan-pool`, with
-//! entries of the same form.
+//! All policies of the manager in one table. The command line, SQL settings, docs and the conformance suite
+//! use it. A new policy is one file and one entry here. Policies of page pools are in the registry of
+//! `coscan-pool`, with entries of the same form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,14 +16,14 @@ use crate::sharing::normal::Normal;
 use crate::sharing::relevance::Relevance;
 use crate::sharing::relevance_2004::Relevance2004;
 
-/// What kind of decision a policy makes.
+/// The kind of decision that a policy makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyKind {
-    /// Which chunk next, and for whom?
+    /// The next chunk and the scan that gets it.
     Sharing,
-    /// Which page or chunk is evicted? Every scan reads in table order, independently.
+    /// The page or chunk to evict. Every scan reads in table order, independently.
     Replacement,
-    /// How many frames, and may it start?
+    /// The number of frames of a query, and its admission.
     Allocation,
 }
 
@@ -37,22 +37,22 @@ impl fmt::Display for PolicyKind {
     }
 }
 
-/// A property of a policy that users choose by and tests check.
+/// A property of a policy. Users choose by it and tests check it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trait {
     /// Chunks come in table order.
     InOrder,
     /// Chunks come in any order.
     OutOfOrder,
-    /// One scan's load is meant to serve others.
+    /// The load of one scan is meant to serve others.
     Cooperative,
-    /// Keeps what scans have announced to need before what was used last.
+    /// Prefers chunks that scans have announced over recently used ones.
     InterestAware,
-    /// The wait of a starved scan has a stated bound that does not depend on how fast others consume.
+    /// The wait of a starved scan has a stated bound that does not depend on the speed of other consumers.
     BoundedWait,
-    /// Replaces pages in a pool; a manager of sharing scans cannot be set to it.
+    /// Replaces pages in a pool. Not available for a manager of sharing scans.
     PageLevel,
-    /// Has to be told all references before the first.
+    /// Needs all references in advance.
     Offline,
 }
 
@@ -70,16 +70,16 @@ impl fmt::Display for Trait {
     }
 }
 
-/// What is known of a policy.
+/// The description of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInfo {
     /// The name in settings and tables.
     pub name: &'static str,
-    /// What it decides.
+    /// The kind of its decisions.
     pub kind: PolicyKind,
-    /// What it does, in one sentence.
+    /// Its idea in one sentence.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Its source.
     pub paper: &'static str,
     /// Its properties.
     pub traits: &'static [Trait],
@@ -166,23 +166,23 @@ static POLICIES: &[Line] = &[
     },
 ];
 
-/// All policies, in the order in which tables show them.
+/// All policies, in the order of display.
 pub fn all() -> impl Iterator<Item = &'static PolicyInfo> {
     POLICIES.iter().map(|line| &line.info)
 }
 
-/// The policies a manager of sharing scans can be set to: those that decide how scans share, and those
-/// that decide what leaves while every scan goes its own way.
+/// The policies of a manager of sharing scans: sharing policies, and replacement policies under which every
+/// scan reads independently.
 pub fn sharing() -> impl Iterator<Item = PolicyName> {
     POLICIES.iter().map(PolicyName)
 }
 
-/// The name of a policy that a manager can be set to.
+/// The name of a manager's policy.
 #[derive(Clone, Copy)]
 pub struct PolicyName(&'static Line);
 
 impl PolicyName {
-    /// What is known of the policy.
+    /// The description of the policy.
     pub fn info(self) -> &'static PolicyInfo {
         &self.0.info
     }

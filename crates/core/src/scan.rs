@@ -1,4 +1,4 @@
-//! One registered scan: what it still needs and what its workers are doing.
+//! One registered scan: its remaining needs and the state of its workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,21 @@ use crate::interest::ScanSlot;
 use crate::set::{ChunkSet, ColumnSet};
 use crate::time::{Instant, Span};
 
-/// What a worker of a scan is doing.
+/// The state of a scan's worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerState {
-    /// It has asked for a chunk and waits; `resume` is the chunk it had to give back, if any.
+    /// It has asked for a chunk and waits.
     Waiting {
-        /// Since when.
+        /// The start of the wait.
         since: Instant,
-        /// The only chunk it will take.
+        /// The chunk that it had to give back, if any: the only one that it accepts.
         resume: Option<ChunkNo>,
     },
     /// It holds a chunk.
     Holding {
         /// The chunk.
         chunk: ChunkNo,
-        /// When it was handed the chunk or last showed that it is reading.
+        /// The time at which it was handed the chunk or last showed that it is reading.
         since: Instant,
     },
     /// It gave its chunk back unfinished and has not asked for it again.
@@ -35,7 +35,7 @@ pub enum WorkerState {
 /// A registered scan.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// Its name.
+    /// Its identifier.
     pub id: ScanId,
     /// The table it reads.
     pub table: TableId,
@@ -43,27 +43,27 @@ pub struct Scan {
     pub columns: ColumnSet,
     /// The order in which it takes chunks.
     pub order: DeliveryOrder,
-    /// How many workers may ask.
+    /// The number of workers that may ask for chunks.
     pub workers: u32,
-    /// How much it counts, at least 1.
+    /// Its weight, at least 1.
     pub weight: u32,
     /// Bytes to reserve while a worker holds a chunk.
     pub workspace_bytes: u64,
-    /// When it registered.
+    /// The time of its registration.
     pub registered: Instant,
-    /// When it was last handed a chunk; its registration before the first.
+    /// The time at which it was last handed a chunk, or registered.
     pub served: Instant,
-    /// Its bit in the table's interest masks; `None` once it failed.
+    /// Its bit in the table's interest masks; `None` after it failed.
     pub(crate) slot: Option<ScanSlot>,
-    /// Chunks not yet finished, those in use included.
+    /// The unfinished chunks, including those in use.
     pub(crate) needed: ChunkSet,
     /// The number of chunks in `needed`.
     pub(crate) needed_count: u32,
-    /// Chunks needed and not in a worker's hands.
+    /// The needed chunks that no worker holds.
     pub(crate) unclaimed: ChunkSet,
-    /// The workers that are waiting, holding or suspended; idle ones are absent.
+    /// The workers that are waiting, holding or suspended. Idle workers are absent.
     pub(crate) active: BTreeMap<WorkerNo, WorkerState>,
-    /// What it uses of other tables together with its chunks.
+    /// The chunks of other tables that it uses together with its own.
     pub(crate) matching: Vec<Matching>,
 }
 
@@ -74,9 +74,10 @@ pub(crate) struct Matching {
     pub columns: ColumnSet,
     /// Its bit in that table.
     pub slot: ScanSlot,
-    /// Those that go with each chunk of the scan that it has not finished.
+    /// The matching chunks of each unfinished chunk of the scan.
     with: BTreeMap<ChunkNo, ChunkSet>,
-    /// The chunks of the scan that each one goes with. The scan is interested in those that are listed.
+    /// The chunks of the scan that each matching chunk is used with. The scan is interested in the listed
+    /// matching chunks.
     used_by: BTreeMap<ChunkNo, BTreeSet<ChunkNo>>,
 }
 
@@ -93,17 +94,17 @@ impl Matching {
         Matching { table, columns, slot, with, used_by }
     }
 
-    /// Those that go with a chunk of the scan.
+    /// The matching chunks of a chunk of the scan.
     pub fn with(&self, chunk: ChunkNo) -> impl Iterator<Item = ChunkNo> {
         self.with.get(&chunk).into_iter().flat_map(ChunkSet::iter)
     }
 
-    /// The chunks of the scan that a matching one goes with.
+    /// The chunks of the scan that a matching chunk is used with.
     pub fn used_by(&self, matching: ChunkNo) -> impl Iterator<Item = ChunkNo> {
         self.used_by.get(&matching).into_iter().flatten().copied()
     }
 
-    /// Compares the two lists; for `check_invariants`.
+    /// Compares the two maps. For `check_invariants`.
     pub fn check(&self, own: &ChunkSet) {
         let with = self.with.iter().flat_map(|(own, with)| with.iter().map(move |chunk| (chunk, *own)));
         let used = self.used_by.iter().flat_map(|(chunk, users)| users.iter().map(move |own| (*chunk, *own)));
@@ -112,22 +113,22 @@ impl Matching {
         assert!(with.iter().all(|(_, chunk)| own.contains(*chunk)), "they go with chunks that are needed");
     }
 
-    /// The chunks of the scan with which any goes.
+    /// The chunks of the scan that have matching chunks.
     pub fn own_chunks(&self) -> impl Iterator<Item = ChunkNo> {
         self.with.keys().copied()
     }
 
-    /// Whether one is needed.
+    /// Returns whether a matching chunk is needed.
     pub fn is_needed(&self, matching: ChunkNo) -> bool {
         self.used_by.contains_key(&matching)
     }
 
-    /// All that are needed.
+    /// All needed matching chunks.
     pub fn needed(&self) -> ChunkSet {
         self.used_by.keys().copied().collect()
     }
 
-    /// The scan does not need some of its own chunks any more; returns those matching ones that it does not need either.
+    /// Prunes some of the scan's own chunks. Returns the matching chunks that it thereby stops needing.
     pub fn strike_own(&mut self, chunks: impl Iterator<Item = ChunkNo>) -> ChunkSet {
         let mut gone = BTreeSet::new();
         for chunk in chunks {
@@ -138,8 +139,8 @@ impl Matching {
         gone.into_iter().collect()
     }
 
-    /// Some matching chunks are not needed with those chunks of the scan that are in nobody's hands; returns those that
-    /// are needed with none, and the chunks of the scan that need less.
+    /// Prunes matching chunks from those chunks of the scan that no worker holds. Returns the matching chunks
+    /// that are needed with no chunk, and the chunks of the scan that need fewer.
     pub fn strike(&mut self, chunks: &ChunkSet, unclaimed: &ChunkSet) -> (ChunkSet, BTreeSet<ChunkNo>) {
         let (mut gone, mut changed) = (BTreeSet::new(), BTreeSet::new());
         for matching in chunks.iter() {
@@ -197,7 +198,8 @@ impl Scan {
         }
     }
 
-    /// Its bits in the masks of a table, with the columns that it uses there: for its own chunks, and for matching ones.
+    /// Its bits in the masks of a table, with the columns that it uses there, for its own chunks and for
+    /// matching ones.
     pub(crate) fn interests_in(&self, table: TableId) -> impl Iterator<Item = (ScanSlot, &ColumnSet)> {
         let own = self.slot.filter(|_| self.table == table).map(|slot| (slot, &self.columns));
         let matching = self.matching.iter().filter(move |matching| matching.table == table);
@@ -209,37 +211,37 @@ impl Scan {
         self.matching.iter().find(|matching| (matching.table, matching.slot) == (table, slot))
     }
 
-    /// Whether it reads a table, for its own chunks or for matching ones.
+    /// Returns whether it reads a table, for its own chunks or for matching ones.
     pub(crate) fn reads(&self, table: TableId) -> bool {
         self.interests_in(table).next().is_some()
     }
 
-    /// The chunks it has not finished, those in use included.
+    /// The unfinished chunks, including those in use.
     pub fn needed(&self) -> &ChunkSet {
         &self.needed
     }
 
-    /// How many chunks it has not finished.
+    /// The number of unfinished chunks.
     pub fn chunks_needed(&self) -> u32 {
         self.needed_count
     }
 
-    /// The chunks it needs that no worker of it has been handed.
+    /// The chunks that it needs and that none of its workers has been handed.
     pub fn unclaimed(&self) -> &ChunkSet {
         &self.unclaimed
     }
 
-    /// Whether it takes chunks in table order only.
+    /// Returns whether it takes chunks in table order only.
     pub fn in_order(&self) -> bool {
         self.order == DeliveryOrder::Table
     }
 
-    /// The chunk it is handed next if it takes them in table order.
+    /// The chunk that it is handed next if it takes them in table order.
     pub fn next_in_order(&self) -> Option<ChunkNo> {
         self.unclaimed.first_from(ChunkNo(0))
     }
 
-    /// Whether it failed; it stays registered until the host sends `ScanGone`.
+    /// Returns whether it failed; it stays registered until the host sends `ScanGone`.
     pub fn failed(&self) -> bool {
         self.slot.is_none()
     }
@@ -249,12 +251,12 @@ impl Scan {
         self.active.iter().map(|(w, s)| (*w, *s))
     }
 
-    /// The chunks that workers have been handed and not finished.
+    /// The number of chunks that workers have been handed and not finished.
     pub fn claimed_count(&self) -> u32 {
         self.needed_count - self.unclaimed.len()
     }
 
-    /// Since when some worker has been waiting, if one is.
+    /// The start of the longest wait of a worker, if one waits.
     pub fn waiting_since(&self) -> Option<Instant> {
         self.active
             .values()
@@ -265,7 +267,7 @@ impl Scan {
             .min()
     }
 
-    /// How long some worker has been waiting; zero if none is.
+    /// The duration of the longest wait of a worker; zero if none waits.
     pub fn waiting_time(&self, now: Instant) -> Span {
         self.waiting_since().map_or(Span::ZERO, |since| now.since(since))
     }

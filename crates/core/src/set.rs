@@ -1,6 +1,6 @@
 //! Sets of small numbers: bit sets for scans and columns, runs for chunks.
 //!
-//! Both are ordered and have one representation per value, so they can be keys and be compared.
+//! Both are ordered and have one representation per value, so they can be compared and used as keys.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::ids::{ChunkNo, ColumnNo};
 
 /// A number that can be a member of a [`BitSet`].
 pub trait Member: Copy {
-    /// From the bit's position.
+    /// The member at the bit's position.
     fn from_bit(bit: u32) -> Self;
     /// The bit's position.
     fn bit(self) -> u32;
@@ -32,7 +32,7 @@ pub type ColumnSet = BitSet<ColumnNo>;
 /// A bit set. The first 64 members need no allocation.
 pub struct BitSet<T> {
     head: u64,
-    /// Further words; the last one is never zero, so equal sets are equal in memory.
+    /// Further words. The last one is never zero, so equal sets are equal in memory.
     tail: Vec<u64>,
     member: PhantomData<fn() -> T>,
 }
@@ -62,7 +62,7 @@ impl<T: Member> BitSet<T> {
         }
     }
 
-    /// Whether `x` is a member.
+    /// Returns whether `x` is a member.
     pub fn contains(&self, x: T) -> bool {
         let bit = x.bit();
         self.word((bit / 64) as usize) >> (bit % 64) & 1 == 1
@@ -81,7 +81,7 @@ impl<T: Member> BitSet<T> {
         }
     }
 
-    /// Takes `x` out.
+    /// Removes `x`.
     pub fn remove(&mut self, x: T) {
         let (at, bit) = ((x.bit() / 64) as usize, x.bit() % 64);
         if at == 0 {
@@ -92,7 +92,7 @@ impl<T: Member> BitSet<T> {
         }
     }
 
-    /// Whether there is no member.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.head == 0 && self.tail.is_empty()
     }
@@ -102,19 +102,19 @@ impl<T: Member> BitSet<T> {
         self.words().map(u64::count_ones).sum()
     }
 
-    /// Whether every member of `other` is one of `self`.
+    /// Returns whether every member of `other` is one of `self`.
     pub fn is_superset(&self, other: &Self) -> bool {
         other.head & !self.head == 0
             && other.tail.len() <= self.tail.len()
             && other.tail.iter().zip(&self.tail).all(|(o, s)| o & !s == 0)
     }
 
-    /// Whether every member is in at least one of `a` and `b`.
+    /// Returns whether every member is in at least one of `a` and `b`.
     pub fn is_covered_by(&self, a: &Self, b: &Self) -> bool {
         self.words().enumerate().all(|(at, word)| word & !(a.word(at) | b.word(at)) == 0)
     }
 
-    /// Whether the two have a member in common.
+    /// Returns whether the two have a member in common.
     pub fn intersects(&self, other: &Self) -> bool {
         self.head & other.head != 0 || self.tail.iter().zip(&other.tail).any(|(a, b)| a & b != 0)
     }
@@ -136,7 +136,7 @@ impl<T: Member> BitSet<T> {
         }
     }
 
-    /// Takes out all members of `other`.
+    /// Removes all members of `other`.
     pub fn subtract(&mut self, other: &Self) {
         self.head &= !other.head;
         for (s, o) in self.tail.iter_mut().zip(&other.tail) {
@@ -145,7 +145,7 @@ impl<T: Member> BitSet<T> {
         self.trim();
     }
 
-    /// The members of both.
+    /// The members of both sets.
     pub fn intersection(&self, other: &Self) -> Self {
         let tail = self.tail.iter().zip(&other.tail).map(|(a, b)| a & b).collect();
         let mut both = BitSet { head: self.head & other.head, tail, member: PhantomData };
@@ -187,7 +187,8 @@ impl<T: Member> Default for BitSet<T> {
 }
 
 impl<T> BitSet<T> {
-    /// Whether both have no more than 64 members. Sets are compared so often that this avoids a function call.
+    /// Returns whether both have no more than 64 members. Sets are compared so often that this avoids a
+    /// function call.
     fn is_short(&self, other: &Self) -> bool {
         self.tail.is_empty() && other.tail.is_empty()
     }
@@ -264,12 +265,12 @@ impl ChunkSet {
         self.runs.iter().map(|r| r.end - r.start).sum()
     }
 
-    /// Whether there is no chunk.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Whether `chunk` is a member. Cost: logarithmic in the runs.
+    /// Returns whether `chunk` is a member. Cost: logarithmic in the runs.
     pub fn contains(&self, chunk: ChunkNo) -> bool {
         let after = self.runs.partition_point(|r| r.start <= chunk.0);
         after > 0 && chunk.0 < self.runs[after - 1].end
@@ -295,7 +296,7 @@ impl ChunkSet {
         })
     }
 
-    /// Takes `chunk` out. Cost: linear in the runs behind it, in a plain memory move.
+    /// Removes `chunk`. Cost: linear in the runs behind it, in a plain memory move.
     pub fn remove(&mut self, chunk: ChunkNo) {
         let after = self.runs.partition_point(|r| r.start <= chunk.0);
         if after == 0 || chunk.0 >= self.runs[after - 1].end {
@@ -313,7 +314,7 @@ impl ChunkSet {
         }
     }
 
-    /// The number of chunks in both.
+    /// The number of chunks in both sets.
     pub fn intersection_len(&self, other: &ChunkSet) -> u32 {
         self.runs.iter().flat_map(|r| other.runs_in(r.clone())).map(|r| r.end - r.start).sum()
     }

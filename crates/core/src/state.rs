@@ -1,7 +1,7 @@
-//! Everything the active buffer manager knows.
+//! All facts that the active buffer manager knows.
 //!
-//! Policies read [`State`]; only the mechanism changes it. Transitions of scans are in `progress.rs`, those of pages in
-//! `buffer.rs`.
+//! Policies read [`State`]; only the mechanism changes it. Transitions of scans are in `progress.rs`, those
+//! of pages in `buffer.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::set::ColumnSet;
 use crate::table::{Ahead, Interest, Table};
 use crate::time::{Instant, Span};
 
-/// All scans together are supplied ahead with small chunks of one part in so many of the buffer.
+/// The divisor of the buffer that bounds the small chunks read ahead for all scans together.
 const AHEAD_BUFFER_SHARE: u64 = 8;
 
 /// One read in flight.
@@ -26,15 +26,15 @@ pub struct Load {
     pub table: TableId,
     /// The chunk.
     pub chunk: ChunkNo,
-    /// The columns not yet arrived, with the pages being read for each.
+    /// The columns that have not arrived, with the pages being read for each.
     pub(crate) pending: BTreeMap<ColumnNo, Vec<Range<u32>>>,
-    /// When it was issued.
+    /// The time at which it was issued.
     pub issued: Instant,
-    /// The loads in flight when it was issued, itself included.
+    /// The loads in flight when it was issued, including this one.
     pub(crate) depth: u32,
 }
 
-/// The facts that decisions are made on.
+/// The facts on which decisions are based.
 #[derive(Clone, Debug)]
 pub struct State {
     pub(crate) config: AbmConfig,
@@ -45,9 +45,9 @@ pub struct State {
     pub(crate) joining: BTreeSet<ScanId>,
     pub(crate) loads: BTreeMap<LoadId, Load>,
     pub(crate) next_load: u64,
-    /// The stores that scans or loads are of.
+    /// The stores of scans and loads.
     pub(crate) stores: BTreeMap<StoreNo, StoreUse>,
-    /// Where the configuration is not in force.
+    /// The stores whose limits differ from the configuration.
     pub(crate) store_limits: BTreeMap<StoreNo, StoreLimits>,
     pub(crate) usage: Usage,
     pub(crate) recency: Recency,
@@ -56,14 +56,14 @@ pub struct State {
     pub(crate) decoded_recency: Recency,
     /// The bytes of the decoded arrays that no scan wants.
     pub(crate) decoded_unwanted: u64,
-    /// Pages that are resident while no complete part lies on them.
+    /// Pages that are resident although no complete part lies on them.
     pub(crate) orphans: BTreeSet<(TableId, ColumnNo, u32)>,
     pub(crate) load_time: LoadTime,
     /// Point reads that wait for pages of a chunk.
     pub(crate) points_waiting: BTreeMap<(TableId, ChunkNo), PointsWaiting>,
 }
 
-/// Scans and loads of one store. Counted as they change, because every decision uses them.
+/// Scans and loads of one store. Kept as counters, because every decision uses them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreUse {
     /// Scans that have not failed.
@@ -72,23 +72,23 @@ pub(crate) struct StoreUse {
     pub(crate) loads: u32,
 }
 
-/// What a store that is not driven by the configuration gets.
+/// The limits of a store that does not follow the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreLimits {
-    /// Loads in flight at most, one at least.
+    /// The maximum number of loads in flight, at least one.
     pub loads: u32,
-    /// How many chunks further than usual each scan may be supplied.
+    /// The number of chunks that each scan may be supplied with beyond the usual distance.
     pub ahead_chunks: u32,
-    /// As long as they have fewer bytes than this, in the columns of the scan.
+    /// The bytes, in the columns of the scan, up to which these further chunks may be supplied.
     pub ahead_bytes: u64,
 }
 
 /// The point reads that wait for pages of one chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointsWaiting {
-    /// How many.
+    /// The number of point reads.
     pub reads: u32,
-    /// The columns they read, all together.
+    /// The union of the columns that they read.
     pub columns: ColumnSet,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct LoadTime {
 impl LoadTime {
     const ASSUMED_NS: u64 = 100_000_000;
 
-    /// Learns from a finished load; the last one has a weight of one eighth.
+    /// Updates the mean with a finished load, which gets a weight of one eighth.
     fn learn(&mut self, took: Span, depth: u32) {
         let alone = took.as_nanos() / u64::from(depth.max(1));
         self.mean_ns = if self.mean_ns == 0 { alone } else { (self.mean_ns * 7 + alone) / 8 };
@@ -167,12 +167,12 @@ impl State {
         self.scans.get(&scan).unwrap_or_else(|| panic!("scan {scan} is not registered"))
     }
 
-    /// All registered scans that have not failed, by name.
+    /// All registered scans that have not failed, by identifier.
     pub fn scans(&self) -> impl Iterator<Item = &Scan> {
         self.scans.values().filter(|s| !s.failed())
     }
 
-    /// What the table knows of a scan that has not failed.
+    /// The table's record of a scan that has not failed.
     ///
     /// # Panics
     /// If the scan has failed.
@@ -180,29 +180,29 @@ impl State {
         self.table(scan.table).interest(scan.slot.expect("the scan has not failed"))
     }
 
-    /// Whether the store of this scan's table has fewer loads in flight than it may have. A store that does not
-    /// answer blocks its own slots only.
+    /// Returns whether the store of this scan's table has fewer loads in flight than its maximum. A store
+    /// that does not answer blocks only its own slots.
     pub fn has_slot(&self, scan: &Scan) -> bool {
         self.loads_from(scan.table) < self.loads_max(self.table(scan.table).layout.store())
     }
 
-    /// Whether [`State::has_slot`] holds for any scan.
+    /// Returns whether [`State::has_slot`] holds for any scan.
     pub(crate) fn any_has_slot(&self) -> bool {
         self.stores.iter().any(|(no, store)| store.scans > 0 && store.loads < self.loads_max(*no))
     }
 
-    /// How many loads may be in flight from a store.
+    /// The maximum number of loads in flight from a store.
     pub(crate) fn loads_max(&self, store: StoreNo) -> u32 {
         self.store_limits.get(&store).map_or(self.config.loads_in_flight_max, |limits| limits.loads)
     }
 
-    /// How many loads are in flight from the stores of the tables that a scan reads.
+    /// The number of loads in flight from the stores of the tables that a scan reads.
     pub(crate) fn loads_for(&self, scan: &Scan) -> u32 {
         let tables = scan.matching.iter().map(|matching| matching.table);
         std::iter::once(scan.table).chain(tables).map(|table| self.loads_from(table)).sum()
     }
 
-    /// How many loads are in flight from the store of a table.
+    /// The number of loads in flight from the store of a table.
     pub(crate) fn loads_from(&self, table: TableId) -> u32 {
         self.stores.get(&self.table(table).layout.store()).map_or(0, |store| store.loads)
     }
@@ -217,7 +217,7 @@ impl State {
         }
     }
 
-    /// The parts of a table of which decoded arrays are kept, with their bytes, by chunk and column.
+    /// The parts of a table with decoded arrays, with their bytes, by chunk and column.
     pub fn decoded(&self, table: TableId) -> impl Iterator<Item = (ChunkNo, ColumnNo, u64)> {
         let first = |table| PartKey { table, chunk: ChunkNo(0), column: ColumnNo(0) };
         let of_table = first(table)..first(TableId(table.0 + 1));
@@ -234,14 +234,15 @@ impl State {
         self.usage
     }
 
-    /// The chunks that the scan is handed next if it reads in table order; they are not evicted. Empty for other
-    /// scans.
+    /// The chunks that the scan is handed next if it reads in table order. They are not evicted. Empty for
+    /// other scans.
     pub(crate) fn in_order_window(&self, scan: &Scan) -> impl Iterator<Item = ChunkNo> {
         let all_in_hand = if scan.in_order() { 0 } else { u32::MAX };
         self.within_reach(scan, ChunkNo(0), all_in_hand)
     }
 
-    /// The upcoming chunks from `position` on with which a scan may be supplied, beside so many in hand.
+    /// The upcoming chunks from `position` on with which a scan may be supplied, in addition to the given
+    /// number that its workers hold.
     pub(crate) fn within_reach(
         &self,
         scan: &Scan,
@@ -262,8 +263,9 @@ impl State {
         (0..).zip(scan.upcoming(position, most)).take_while(small).map(|(_, chunk)| chunk)
     }
 
-    /// How far ahead each scan of a store may be supplied: all scans together have no more than a share of the buffer so, or they
-    /// would evict from each other what was read ahead.
+    /// The distance ahead with which each scan of a store may be supplied. All scans together have at most a
+    /// share of the buffer for this. Otherwise they would evict from each other the chunks that were read
+    /// ahead.
     pub(crate) fn ahead(&self, store: StoreNo) -> Ahead {
         let scans: u64 = self.stores.values().map(|store| u64::from(store.scans)).sum();
         let share = self.usage.budget / AHEAD_BUFFER_SHARE / scans.max(1);
@@ -273,7 +275,8 @@ impl State {
         Ahead { chunks: if bytes > 0 { chunks } else { 0 }, bytes }
     }
 
-    /// Brings that in line with budget, limits and number of scans. Cost: linear in the scans of the tables for which it changes.
+    /// Updates the distance ahead after a change of budget, limits or number of scans. Cost: linear in the
+    /// scans of the tables for which it changes.
     pub(crate) fn refresh_ahead(&mut self) {
         let changed = |(id, table): (&TableId, &Table)| {
             let ahead = self.ahead(table.layout.store());
@@ -288,8 +291,8 @@ impl State {
         }
     }
 
-    /// Whether the mechanism allows the part to be evicted: nobody holds it, neither its chunk nor one that it goes with is
-    /// being completed, and room is not being made for it.
+    /// Returns whether the mechanism allows the part to be evicted: no worker holds it, neither its chunk nor
+    /// a chunk that it matches is being completed, and room is not being made for it.
     pub fn may_leave(&self, part: PartKey, target: Option<&Target>) -> bool {
         if target.is_some_and(|t| t.contains(part)) {
             return false;
@@ -325,26 +328,26 @@ impl State {
         }
     }
 
-    /// The mean time of a load, in nanoseconds; an assumption before the first has finished.
+    /// The mean time of a load, in nanoseconds. An assumption before the first load has finished.
     pub fn load_time_ns(&self) -> u64 {
         self.load_time.nanos()
     }
 
-    /// Whether the chunk is complete in the buffer for the scan's columns, with what goes with it of other tables. Never for
-    /// a scan that failed.
+    /// Returns whether the chunk is complete in the buffer for the scan's columns, with its matching chunks
+    /// of other tables. False for a scan that failed.
     pub fn is_available(&self, scan: &Scan, chunk: ChunkNo) -> bool {
         let key = &self.table(scan.table).class_of(chunk).key;
         scan.slot.is_some_and(|slot| key.is_available_to(slot, &scan.columns))
     }
 
-    /// Whether the chunk is, or will be when the loads in flight are done, complete for the scan.
+    /// Returns whether the chunk is complete for the scan, or will be when the loads in flight are done.
     pub fn is_supplied(&self, scan: &Scan, chunk: ChunkNo) -> bool {
         let key = &self.table(scan.table).class_of(chunk).key;
         scan.slot.is_some_and(|slot| key.is_supplied_to(slot, &scan.columns))
     }
 
-    /// Whether the scan's consumer has stopped reading: no worker of it waits, and one has held its chunk for longer
-    /// than `stall_after` or had to give it back.
+    /// Returns whether the scan's consumer has stopped reading: no worker of it waits, and one has held its
+    /// chunk for longer than `stall_after` or had to give it back.
     pub fn is_stalled(&self, scan: &Scan) -> bool {
         let sits = |w: &WorkerState| match w {
             WorkerState::Holding { since, .. } => self.now.since(*since) >= self.config.stall_after,
@@ -358,7 +361,7 @@ impl State {
         self.tables.get_mut(&table).unwrap_or_else(|| panic!("table {table} is not open"))
     }
 
-    /// Notes how long a finished load took.
+    /// Learns from the duration of a finished load.
     pub(crate) fn learn_load_time(&mut self, load: &Load) {
         self.load_time.learn(self.now.since(load.issued), load.depth);
     }

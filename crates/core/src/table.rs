@@ -1,7 +1,7 @@
-//! One table: the state of its pages, its interest classes, and how much each of its scans has in reach.
+//! One table: the state of its pages, its interest classes, and the supply of each of its scans.
 //!
-//! Every change to a chunk's facts goes through `Table::change_chunk`, which also updates the counters of scans. So
-//! whether a scan is starved needs no search.
+//! Every change to a chunk's facts goes through `Table::change_chunk`, which also updates the counters of
+//! scans. So no search is needed to tell whether a scan is starved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::layout::TableLayout;
 use crate::scan::Scan;
 use crate::set::{ChunkSet, ColumnSet};
 
-/// Where a page is.
+/// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageState {
     Absent,
@@ -20,65 +20,67 @@ pub(crate) enum PageState {
     Resident,
 }
 
-/// How much of a scan's needs is in the buffer or arriving.
+/// The part of a scan's needs that is in the buffer or arriving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// available(q): needed chunks that are complete for the scan's columns, those in use included.
+    /// available(q): needed chunks that are complete for the scan's columns, including those in use.
     pub available: u32,
-    /// The same with chunks that will be complete when the loads in flight are.
+    /// Needed chunks that are complete or will be when the loads in flight are.
     pub supplied: u32,
-    /// The bytes of the supplied chunks in the scan's columns; for scans in table order without those in use.
+    /// The bytes of the supplied chunks in the scan's columns. For scans in table order without chunks in
+    /// use.
     pub supplied_bytes: u64,
     /// Available chunks that no worker of the scan has been handed.
     pub deliverable: u32,
 }
 
-/// How many small chunks a scan may be supplied with beyond `starved_below`.
+/// The number of small chunks with which a scan may be supplied beyond `starved_below`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// So many chunks at most.
+    /// The maximum number of these chunks.
     pub chunks: u32,
-    /// Only while all that it is supplied with has fewer bytes than this.
+    /// The bytes that all supplied chunks must stay below.
     pub bytes: u64,
 }
 
-/// What the table knows of a scan.
+/// The table's record of a scan.
 #[derive(Clone, Debug)]
 pub struct Interest {
     /// The scan.
     pub scan: ScanId,
     /// Its columns.
     pub columns: ColumnSet,
-    /// Whether it takes chunks in table order. Its reach then counts only the unbroken sequence from its next chunk
-    /// on, and it is in no starvation mask.
+    /// True if it takes chunks in table order. Its reach then counts only the unbroken sequence from its next
+    /// chunk on, and it is in no starvation mask.
     pub in_order: bool,
-    /// Whether these are matching chunks of a scan of another table, or of this one: its reach is that of the scan.
+    /// True if these are matching chunks of a scan of another table, or of this one. Their reach is that of
+    /// the scan.
     pub matching: bool,
-    /// The mean bytes of what goes with its chunks in other tables.
+    /// The mean bytes of its chunks' matching chunks in other tables.
     pub(crate) matching_bytes: u64,
     /// Its reach.
     pub reach: Reach,
-    /// It is starved below this supply.
+    /// The supplied chunks below which it is starved.
     pub starved_below: u32,
-    /// It is starved with a larger supply, too, if that is within this.
+    /// The further supply with which it still counts as starved.
     pub ahead: Ahead,
     /// The mean bytes of its chunks when it registered.
     pub(crate) chunk_bytes: u64,
 }
 
 impl Interest {
-    /// starved(q), chunks on their way counted as available.
+    /// starved(q), with arriving chunks counted as available.
     pub fn starved(&self) -> bool {
         self.is_starved_with(self.reach.supplied, self.reach.supplied_bytes)
     }
 
-    /// Whether it would be starved with one chunk less, of the mean size.
+    /// Returns whether it would be starved with one chunk less, of the mean size.
     pub(crate) fn almost_starved(&self) -> bool {
         let less = self.reach.supplied_bytes.saturating_sub(self.chunk_bytes);
         self.reach.supplied == 0 || self.is_starved_with(self.reach.supplied - 1, less)
     }
 
-    /// Whether chunks of other tables go with its own or these are such.
+    /// Returns whether its chunks have matching chunks in other tables, or are such.
     pub(crate) fn is_joined(&self) -> bool {
         self.matching || self.matching_bytes > 0
     }
@@ -89,27 +91,27 @@ impl Interest {
     }
 }
 
-/// A table and all that is known about its chunks.
+/// A table and all facts about its chunks.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub(crate) layout: TableLayout,
     pub(crate) classes: Classes,
     pub(crate) pages: Vec<Vec<PageState>>,
     pub(crate) slots: Vec<Option<Interest>>,
-    /// Scans that are starved, and scans that would be with one chunk less.
+    /// The scans that are starved, and the scans that would be with one chunk less.
     pub(crate) starved: SlotSet,
     pub(crate) almost_starved: SlotSet,
     /// Scans that take chunks in table order.
     pub(crate) in_order: SlotSet,
     /// The scans that use the same columns, by columns.
     pub(crate) groups: BTreeMap<ColumnSet, SlotSet>,
-    /// How many workers hold each chunk.
+    /// The number of workers that hold each chunk.
     pub(crate) holders: BTreeMap<ChunkNo, u32>,
-    /// Chunks of which some part with data is complete.
+    /// Chunks of which a part with data is complete.
     pub(crate) touched: BTreeSet<ChunkNo>,
     /// Chunks whose data is gone.
     pub(crate) invalid: ChunkSet,
-    /// How far ahead its scans may be supplied.
+    /// The distance ahead with which its scans may be supplied.
     pub(crate) ahead: Ahead,
     widths: Vec<u64>,
 }
@@ -139,8 +141,8 @@ impl Table {
         table
     }
 
-    /// Adds chunks behind the last one. Cost: linear in the new parts, and in the old chunks if there are
-    /// new columns.
+    /// Adds chunks after the last one. Cost: linear in the new parts, and in the old chunks if there are new
+    /// columns.
     pub(crate) fn append(&mut self, more: TableLayout) {
         let (old_chunks, old_columns) = (self.layout.chunk_count(), self.layout.column_count());
         self.layout.append(more);
@@ -170,7 +172,7 @@ impl Table {
             .collect()
     }
 
-    /// How the table is cut.
+    /// The chunks, columns and pages of the table.
     pub fn layout(&self) -> &TableLayout {
         &self.layout
     }
@@ -185,17 +187,17 @@ impl Table {
         self.classes.class_of(chunk)
     }
 
-    /// The scans that are starved, those in table order left out.
+    /// The scans that are starved, except those in table order.
     pub fn starved(&self) -> &SlotSet {
         &self.starved
     }
 
-    /// The scans that are starved or would be with one chunk less, those in table order left out.
+    /// The scans that are starved or would be with one chunk less, except those in table order.
     pub fn almost_starved(&self) -> &SlotSet {
         &self.almost_starved
     }
 
-    /// What the table knows of a scan.
+    /// The table's record of a scan.
     ///
     /// # Panics
     /// If the slot is free.
@@ -213,17 +215,17 @@ impl Table {
         self.groups.iter()
     }
 
-    /// The number of chunks of which some data is complete in the buffer.
+    /// The number of chunks with some complete data in the buffer.
     pub fn chunks_with_data(&self) -> usize {
         self.touched.len()
     }
 
-    /// Whether some data of the chunk is complete in the buffer.
+    /// Returns whether some data of the chunk is complete in the buffer.
     pub fn has_data(&self, chunk: ChunkNo) -> bool {
         self.touched.contains(&chunk)
     }
 
-    /// The chunks in `range` of which some data is complete in the buffer, ascending.
+    /// The chunks in `range` with some complete data in the buffer, ascending.
     pub fn with_data(&self, range: Range<u32>) -> impl Iterator<Item = ChunkNo> {
         self.touched.range(ChunkNo(range.start)..ChunkNo(range.end)).copied()
     }
@@ -243,7 +245,7 @@ impl Table {
         columns.iter().map(|c| self.widths[c.index()]).sum()
     }
 
-    /// Whether the part is complete in the buffer.
+    /// Returns whether the part is complete in the buffer.
     pub fn is_complete(&self, chunk: ChunkNo, column: ColumnNo) -> bool {
         self.page_states(chunk, column).iter().all(|p| *p == PageState::Resident)
     }
@@ -262,8 +264,8 @@ impl Table {
         pages.contains(&PageState::Loading) && !pages.contains(&PageState::Absent)
     }
 
-    /// The unbroken runs of pages of a part that are neither resident nor being read. Usually that is one;
-    /// pages shared with neighbours may lie between them.
+    /// The unbroken runs of pages of a part that are neither resident nor being read. Usually that is one
+    /// run; pages shared with neighbours may lie between runs.
     pub(crate) fn absent_runs(&self, chunk: ChunkNo, column: ColumnNo) -> Vec<Range<u32>> {
         let absent = |p: &u32| self.pages[column.index()][*p as usize] == PageState::Absent;
         runs_of(self.layout.span(chunk, column).filter(absent))
@@ -274,7 +276,7 @@ impl Table {
         pages.map(|p| self.layout.page_bytes(column, PageNo(p))).sum()
     }
 
-    /// The bytes a chunk's load would read for `columns`.
+    /// The bytes that a chunk's load would read for `columns`.
     pub(crate) fn absent_bytes(&self, chunk: ChunkNo, columns: &ColumnSet) -> u64 {
         let runs =
             columns.iter().flat_map(|c| self.absent_runs(chunk, c).into_iter().map(move |run| (c, run)));
@@ -297,7 +299,7 @@ impl Table {
         chunks.filter(move |chunk| self.layout.span(*chunk, column).contains(&page))
     }
 
-    /// Brings the facts about one part in line with its pages. Returns whether the part is complete.
+    /// Updates the facts about one part from its pages. Returns whether the part is complete.
     pub(crate) fn refresh_part(&mut self, chunk: ChunkNo, column: ColumnNo) -> bool {
         let (complete, arriving) = (self.is_complete(chunk, column), self.is_arriving(chunk, column));
         self.change_chunk(chunk, |key| {
@@ -354,7 +356,7 @@ impl Table {
         }
     }
 
-    /// Changes how far ahead the scans may be supplied.
+    /// Changes the distance ahead with which the scans may be supplied.
     pub(crate) fn set_ahead(&mut self, ahead: Ahead) {
         self.ahead = ahead;
         for at in 0..self.slots.len() {
@@ -384,7 +386,7 @@ impl Table {
         slot
     }
 
-    /// Marks a new scan's interest in its chunks and counts what is already there.
+    /// Marks a new scan's interest in its chunks and counts the data that is already there.
     pub(crate) fn enter(&mut self, slot: ScanSlot, chunks: &ChunkSet) {
         let slots = &self.slots;
         for run in chunks.runs() {
@@ -396,7 +398,7 @@ impl Table {
         }
     }
 
-    /// Takes a scan's interest out of `chunks` for good.
+    /// Removes a scan's interest in `chunks` permanently.
     pub(crate) fn leave(&mut self, slot: ScanSlot, chunks: &ChunkSet) {
         let slots = &self.slots;
         for run in chunks.runs() {
@@ -406,7 +408,7 @@ impl Table {
         }
     }
 
-    /// Frees a scan's bit; its interest must be gone from all chunks.
+    /// Frees a scan's bit. Its interest must be gone from all chunks.
     pub(crate) fn free_slot(&mut self, slot: ScanSlot) {
         let interest = self.slots[slot.0 as usize].take().expect("the slot is taken");
         let group = self.groups.get_mut(&interest.columns).expect("every scan is in a group");
@@ -439,8 +441,8 @@ impl Table {
         reach
     }
 
-    /// The reach of a scan that takes its chunks in table order: chunks in hand, and the unbroken
-    /// sequence from the next one on, as far as starvation is concerned.
+    /// The reach of a scan that takes its chunks in table order: held chunks, and the unbroken sequence from
+    /// the next one on, as far as starvation is concerned.
     pub(crate) fn count_reach_in_order(&self, scan: &Scan, slot: ScanSlot) -> Reach {
         let interest = self.interest(slot);
         let in_hand = scan.claimed_count();
@@ -462,7 +464,7 @@ impl Table {
     }
 }
 
-/// What one chunk adds to the reach of a scan, its bytes left out.
+/// The contribution of one chunk to the reach of a scan, without its bytes.
 fn contribution(slot: ScanSlot, interest: &Interest, key: &ClassKey) -> Reach {
     if !key.interested.contains(slot) {
         return Reach::default();

@@ -1,7 +1,7 @@
-//! Events and actions as lines of a trace that a person can read.
+//! Events and actions as readable lines of a trace.
 //!
-//! `t` is a table, `q` a scan, `w` a worker, `c` a chunk, `l` a load. What follows from earlier lines (which pages,
-//! which table a load reads) is left out.
+//! `t` is a table, `q` a scan, `w` a worker, `c` a chunk, `l` a load. Facts that follow from earlier lines
+//! (pages, the table of a load) are left out.
 
 use std::fmt::{self, Display, Formatter};
 

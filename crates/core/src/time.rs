@@ -1,11 +1,11 @@
-//! Time in the core: a number that the host passes in.
+//! Time as a number that the host passes in.
 //!
-//! There is no clock here. The engine counts from its start, the simulator from zero.
+//! The core has no clock. The engine counts from its start, the simulator from zero.
 
 use std::fmt;
 use std::ops::{Add, Sub};
 
-/// A point in time in nanoseconds since an origin the host chooses.
+/// A point in time, in nanoseconds since an origin that the host chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -27,7 +27,7 @@ impl Instant {
         self.0
     }
 
-    /// The span from `earlier` to `self`; zero if `earlier` is later, because clocks may jump.
+    /// The span from `earlier` to `self`. Zero if `earlier` is later, because clocks may jump.
     pub const fn since(self, earlier: Instant) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -36,7 +36,7 @@ impl Instant {
 impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);
-    /// Longer than any run: use it for "never".
+    /// Longer than any run; stands for "never".
     pub const MAX: Span = Span(u64::MAX);
 
     /// A span of `ns` nanoseconds.

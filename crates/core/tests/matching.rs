@@ -48,7 +48,7 @@ fn both_tables_are_read_once_and_shared_with_scans_of_either() {
     });
 }
 
-/// Whether a chunk of the other table is complete.
+/// Returns whether a chunk of the other table is complete.
 fn is_there(abm: &Abm, chunk: ChunkNo) -> bool {
     abm.state().table(OTHER).class_of(chunk).key.resident.is_superset(&columns(&[0]))
 }

@@ -200,7 +200,7 @@ impl Clients {
         }
     }
 
-    /// Whether the world explains an error; if not, it is a fault of the engine.
+    /// Returns whether the world explains an error; if not, it is a fault of the engine.
     fn check_error(&self, error: &EngineError, files: &[Opened]) {
         let records = self.world.records();
         let of = |name: &str| self.world.file_named(name);
@@ -245,7 +245,7 @@ impl Clients {
         }
     }
 
-    /// Whether a future is to be dropped at this await.
+    /// Returns whether a future is to be dropped at this await.
     fn cancels(&self, plan: &ConsumerPlan) -> bool {
         let Habit::Cancels(one_in) = plan.habit else { return false };
         let cancels = !self.world.is_peace() && self.world.executor.draw(|random| random.u32(..one_in) == 0);

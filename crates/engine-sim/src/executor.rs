@@ -48,7 +48,7 @@ enum State {
 
 struct Task {
     name: String,
-    /// Whether it has to be woken by the engine: nobody may wait forever.
+    /// True if it has to be woken by the engine: nobody may wait forever.
     engine: bool,
     state: State,
     thread: Option<Thread>,
@@ -70,7 +70,7 @@ struct Schedule {
     log: Option<Vec<String>>,
 }
 
-/// See the module's text.
+/// See the module documentation.
 pub struct Executor {
     schedule: Mutex<Schedule>,
     running: AtomicUsize,
@@ -175,7 +175,7 @@ impl Executor {
         self.schedule().log.clone().unwrap_or_default()
     }
 
-    /// Whether everybody is to come to an end.
+    /// Returns whether everybody is to come to an end.
     pub fn is_ending(&self) -> bool {
         self.schedule().ending
     }
@@ -192,12 +192,12 @@ impl Executor {
         self.schedule().tasks.iter().skip(1).filter(|task| task.state != State::Done).count()
     }
 
-    /// Whether no task but the one that asks could go on now: all wait or sleep.
+    /// Returns whether no task but the one that asks could go on now: all wait or sleep.
     pub fn is_quiet(&self) -> bool {
         self.schedule().ready.len() <= 1
     }
 
-    /// Whether none but the one that asks will ever go on by itself: all wait.
+    /// Returns whether none but the one that asks will ever go on by itself: all wait.
     pub fn stands_still(&self, me: TaskId) -> bool {
         let schedule = self.schedule();
         let moves = |state| matches!(state, State::Ready | State::Sleeping(_));

@@ -99,7 +99,7 @@ pub struct ConsumerPlan {
     pub seed: u64,
     /// How many workers; with none it reads points.
     pub workers: usize,
-    /// Whether chunks come in the request's order.
+    /// True if chunks come in the request's order.
     pub in_order: bool,
     /// Milliseconds over each slice, at most.
     pub think_ms: u64,
@@ -254,7 +254,7 @@ impl WorldPlan {
         }
     }
 
-    /// Whether a query reads from a store that dies.
+    /// Returns whether a query reads from a store that dies.
     pub fn reads_from_dead(&self, consumer: &ConsumerPlan) -> bool {
         consumer.files.iter().any(|file| self.stores[self.files[*file].store].dead_from.is_some())
     }

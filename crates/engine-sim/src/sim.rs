@@ -97,7 +97,7 @@ pub fn play(plan: &WorldPlan, log: bool) -> Outcome {
             executor.violate(|| format!("nobody wakes {}", waiting.join(", ")));
         }
     }
-    // After a violation somebody may hold the engine's lock for ever.
+    // After a violation somebody may hold the engine's lock forever.
     let engine = clients.engine().filter(|_| executor.violation().is_none());
     let idle_releases = engine.map_or(0, |engine| engine.stats().idle_releases);
     close(&clients);
@@ -281,7 +281,7 @@ fn apply(clients: &Clients, control: Control) {
     }
 }
 
-/// All queries are over: nothing is held, nothing is under way, and it did not take long.
+/// All queries are over: nothing is held, nothing is in progress, and it did not take long.
 fn check_end(clients: &Clients, permits: Option<usize>) {
     let world = &clients.world;
     let plan = &world.plan;

@@ -29,7 +29,7 @@ thread_local! {
     static SERVED: RefCell<Option<(TaskId, Arc<AtomicBool>)>> = const { RefCell::new(None) };
 }
 
-/// See the module's text.
+/// See the module documentation.
 pub struct SimStore {
     /// By number.
     pub store: usize,

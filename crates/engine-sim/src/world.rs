@@ -44,7 +44,7 @@ pub struct Records {
     pub disturbed: BTreeMap<usize, u64>,
     /// Buffers that have been in force.
     pub buffers: Vec<u64>,
-    /// Whether the buffer has lent anything, or was offered anything that is taken back: it becomes smaller.
+    /// True if the buffer has lent anything, or was offered anything that is taken back: it becomes smaller.
     pub lent: bool,
     /// Jumps of the clock.
     pub jumps: u64,
@@ -57,7 +57,7 @@ impl Records {
     }
 }
 
-/// See the module's text.
+/// See the module documentation.
 pub struct World {
     /// Who owns the interleaving.
     pub executor: Arc<Executor>,
@@ -136,7 +136,7 @@ impl World {
         self.peace.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing goes wrong any more.
+    /// Returns whether nothing goes wrong any more.
     pub fn is_peace(&self) -> bool {
         self.peace.load(Ordering::Relaxed)
     }

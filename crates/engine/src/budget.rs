@@ -1,24 +1,25 @@
-//! The buffer's size: the one that is set, and the one in force. That is smaller at first, and larger while scans run that
-//! were admitted before.
+//! The buffer's size: the one that is set, and the one in force. That is smaller at first, and larger while
+//! scans run that were admitted before.
 //!
-//! The buffer begins with a part of its size, so that it takes no memory that makes nothing faster. It grows by what a
-//! larger one would have saved: [`BYTES_PER_SECOND`] for each second in which data are read that were evicted
-//! (`evicted.rs`), or decoded that were decoded before. It has at once what some scans need to run side by side. What
-//! is lent comes first from what is not in use. It begins anew when it was emptied.
+//! The buffer begins with a part of its size, so that it takes no memory that makes nothing faster. It grows
+//! by what a larger one would have saved: [`BYTES_PER_SECOND`] for each second in which data are read that
+//! were evicted (`evicted.rs`), or decoded that were decoded before. It has at once what some scans need to
+//! run side by side. What is lent comes first from what is not in use. It begins again when it was emptied.
 //!
-//! A scan needs a minimum of room to make progress. If it had that when it began, it keeps it until its end: a
-//! smaller buffer is in force when the last scan that needs more has ended. Room that is lent to others reduces the
-//! buffer in the same way, but a new scan is admitted if it fits the size that is set. Nothing is lent while a scan
-//! runs that needs more than it was admitted with, or while a point read waits for room that only scans could give.
+//! A scan needs a minimum of room to make progress. If it had that when it began, it keeps it until its end:
+//! a smaller buffer is in force when the last scan that needs more has ended. Room that is lent to others
+//! reduces the buffer in the same way, but a new scan is admitted if it fits the size that is set. Nothing is
+//! lent while a scan runs that needs more than it was admitted with, or while a point read waits for room
+//! that only scans could give.
 //!
-//! Unless the size was set, others may offer the buffer memory that they do not use: it is larger by that much until they
-//! take it back. What a scan may need at most is the size without it.
+//! Unless the size was set, others may offer the buffer memory that they do not use: it is larger by that
+//! much until they take it back. What a scan may need at most is the size without it.
 //!
 //! What users of the engine keep for all scans takes part of the buffer in the same way, and never more than
 //! 1/[`KEPT_SHARE`] of its size.
 //!
-//! What is known of files (footers, positions of parts) has [`files_share`] of the buffer's size beside the buffer.
-//! Memory beyond that reduces the buffer as if it were lent, by half of its size at most.
+//! What is known of files (footers, positions of parts) has [`files_share`] of the buffer's size beside the
+//! buffer. Memory beyond that reduces the buffer as if it were lent, by half of its size at most.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,8 +55,8 @@ fn kept_share(buffer: u64) -> u64 {
 /// that share take as long as with the whole buffer from the start, and as much memory (`docs/memory.md`).
 const BYTES_PER_SECOND: u64 = 512 << 20;
 
-/// The buffer begins with at least so many times what the largest scan needs, for each processor: a chunk in use, the next,
-/// and the same for another scan.
+/// The buffer begins with at least so many times what the largest scan needs, per processor: a chunk in use,
+/// the next, and the same for another scan.
 const NEEDS_PER_PROCESSOR: u64 = 4;
 
 /// Decoded arrays have no more than this of a small part of the buffer, unless a larger share is set.
@@ -65,7 +66,7 @@ const DECODED_PERCENT_MAX: u8 = 75;
 #[derive(Debug)]
 pub(crate) struct Budget {
     wanted: u64,
-    /// Whether it may have more than that if others offer it.
+    /// True if it may have more than that if others offer it.
     takes_offers: bool,
     /// What others offer beyond `wanted`.
     offered: u64,
@@ -112,7 +113,7 @@ impl Budget {
         }
     }
 
-    /// Whether half of the buffer is free if so much is in use, and nothing is lent.
+    /// Returns whether half of the buffer is free if so much is in use, and nothing is lent.
     pub(crate) fn is_roomy_with(&self, used: u64) -> bool {
         self.lent == 0 && used <= self.in_force() / 2
     }
@@ -245,7 +246,7 @@ impl Budget {
         *self.needs.entry(needed).or_default() += 1;
     }
 
-    /// Whether no scan is admitted.
+    /// Returns whether no scan is admitted.
     pub(crate) fn has_admitted_none(&self) -> bool {
         self.needs.is_empty()
     }

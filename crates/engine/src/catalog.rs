@@ -96,7 +96,7 @@ struct Table {
 /// The consequences of adding a file, for the buffer manager.
 pub(crate) struct Added {
     pub(crate) handle: FileHandle,
-    /// Whether this is the table's first file.
+    /// True if this is the table's first file.
     pub(crate) opens_table: bool,
     pub(crate) layout: TableLayout,
 }
@@ -138,7 +138,7 @@ impl Catalog {
         }
     }
 
-    /// Whether the handle belongs to this engine.
+    /// Returns whether the handle belongs to this engine.
     pub(crate) fn has(&self, handle: &FileHandle) -> bool {
         self.files.get(&handle.id()).is_some_and(|known| Arc::ptr_eq(&known.file, handle.file()))
     }
@@ -185,7 +185,7 @@ impl Catalog {
         Some(known.handle())
     }
 
-    /// Whether a read has found that this version of a file in a store does not exist any more.
+    /// Returns whether a read has found that this version of a file in a store does not exist any more.
     pub(crate) fn is_replaced(&self, store: &StoreId, meta: &ObjectMeta) -> bool {
         let path = (store.clone(), meta.location.to_string());
         let is_it = |id: &FileId| {

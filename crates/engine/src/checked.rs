@@ -142,7 +142,7 @@ impl CheckedRequest {
 }
 
 impl CheckedMatching {
-    /// Whether a chunk of a bundle goes with any.
+    /// Returns whether a chunk of a bundle goes with any.
     pub(crate) fn announces(&self, bundle: ChunkNo, chunk: usize) -> bool {
         self.chunks.get(&bundle).is_some_and(|chunks| chunks.contains(&chunk))
     }

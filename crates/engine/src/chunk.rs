@@ -35,7 +35,7 @@ pub struct Chunk {
     columns: usize,
     /// Its position in the file.
     at: usize,
-    /// Whether it is the last chunk of its bundle.
+    /// True if it is the last chunk of its bundle.
     last: bool,
 }
 
@@ -189,8 +189,9 @@ impl Chunk {
         self.hold.driver.work.wait_ns.add_time(waited);
     }
 
-    /// Whether the part was in the buffer before the scan came, so that it may be wanted a third time, and half of the buffer is
-    /// free. A single scan does better to use the memory of one slice again for the next.
+    /// Returns whether the part was in the buffer before the scan came, so that it may be wanted a third
+    /// time, and half of the buffer is free. A single scan does better to use the memory of one slice again
+    /// for the next.
     fn may_be_wanted_again(&self, part: &Part) -> bool {
         part.loaded <= self.hold.segment.registered && self.hold.driver.is_roomy.load(Ordering::Relaxed)
     }

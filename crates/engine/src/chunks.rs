@@ -57,7 +57,7 @@ pub struct ChunkRows {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileChunk {
     pub(crate) rows: ChunkRows,
-    /// Whether these are only some rows of the row group.
+    /// True if these are only some rows of the row group.
     pub(crate) is_piece: bool,
     /// By root column: byte ranges in the file, ascending, disjoint; empty if there are no data.
     pub(crate) parts: Vec<Vec<Range<u64>>>,
@@ -124,7 +124,8 @@ fn page_starts(metadata: &ParquetMetaData, rows: &ChunkRows, root: usize) -> Opt
     Some(starts)
 }
 
-/// Whether a row group of this many encoded bytes is cut for a target of `target` bytes; with zero, none is.
+/// Returns whether a row group of this many encoded bytes is cut for a target of `target` bytes; with zero,
+/// none is.
 pub fn is_cut(row_group_bytes: u64, target: u64) -> bool {
     pieces_wanted(row_group_bytes, target) > 1
 }

@@ -12,11 +12,11 @@ pub struct EngineConfig {
     pub policy: Policy,
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
-    /// Whether the buffer may have more than that while others offer it memory ([`Engine::offer`](crate::Engine::offer)): by
-    /// default only if its size is a default, too.
+    /// True if the buffer may have more than that while others offer it memory
+    /// ([`Engine::offer`](crate::Engine::offer)): by default only if its size is a default, too.
     pub buffer_takes_offers: bool,
-    /// The part of it that is in use at first. It grows by 512 MiB for each second in which data are read or decoded again, up
-    /// to the whole buffer, and begins anew when the buffer was emptied.
+    /// The part of it that is in use at first. It grows by 512 MiB for each second in which data are read or
+    /// decoded again, up to the whole buffer, and begins again when the buffer was emptied.
     pub buffer_start_bytes: u64,
     /// How many loads may be in flight at once from each store. Where `by_profile.requests` holds, this is for files of this
     /// machine: for other stores it is found.
@@ -25,7 +25,7 @@ pub struct EngineConfig {
     pub io_threads: usize,
     /// How many workers of scans can run at the same time; loads leave room for their workspaces.
     pub processors: usize,
-    /// Whether local files are read past the page cache (`O_DIRECT`) if the file system supports that.
+    /// True if local files are read past the page cache (`O_DIRECT`) if the file system supports that.
     pub direct_io: bool,
     /// Reads of local data of this many bytes and more leave in the page cache what is there, and decoding reads it from there;
     /// 0 for none.
@@ -112,12 +112,13 @@ impl Default for RetryConfig {
     }
 }
 
-/// By default decoded arrays have no more than this for each processor. Measured: twice as much takes twice the memory and
-/// saves a tenth of the processor time of many scans of one table (`docs/memory.md`, "What decoded arrays bring").
+/// By default decoded arrays have no more than this per processor. Measured: twice as much takes twice the
+/// memory and saves a tenth of the processor time of many scans of one table (`docs/memory.md`, "What decoded
+/// arrays bring").
 const DECODED_BYTES_PER_PROCESSOR: u64 = 256 << 20;
 
-/// By default the buffer begins with this much for each processor: enough for the chunks of some scans, and what other
-/// engines take for a few queries.
+/// By default the buffer begins with this much per processor: enough for the chunks of some scans, and what
+/// other engines take for a few queries.
 const START_BYTES_PER_PROCESSOR: u64 = 256 << 20;
 
 /// The defaults that go by the number of processors.

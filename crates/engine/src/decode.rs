@@ -42,7 +42,7 @@ pub(crate) struct Decoder {
     chunk: usize,
     decoding: ArrowReaderMetadata,
     data_type: DataType,
-    /// Whether `decoding` has dictionaries.
+    /// True if `decoding` has dictionaries.
     has_dictionary: bool,
     /// The expected bytes of a slice.
     slice_bytes: u64,
@@ -70,7 +70,7 @@ struct SliceReader {
     reader: ParquetRecordBatchReader,
     packing: Packing,
     gate: Arc<PageGate>,
-    /// Whether pages with readable headers have all values that the footer claims.
+    /// True if pages with readable headers have all values that the footer claims.
     is_whole: bool,
     /// Where its pages are, if they are not in memory.
     cached: Option<Arc<CachedFile>>,
@@ -121,7 +121,7 @@ impl Decoder {
         }
     }
 
-    /// Whether it decodes the chunk at a position of the file to this type.
+    /// Returns whether it decodes the chunk at a position of the file to this type.
     pub(crate) fn is_for(&self, chunk: usize, data_type: &DataType) -> bool {
         self.chunk == chunk && self.data_type == *data_type
     }

@@ -102,7 +102,7 @@ fn strings(column: &ColumnChunkMetaData, asked: &DataType) -> Option<DataType> {
     }
 }
 
-/// Whether the footer says that all values of the column chunk are in its dictionary.
+/// Returns whether the footer says that all values of the column chunk are in its dictionary.
 fn is_all_dictionary(column: &ColumnChunkMetaData) -> bool {
     if column.dictionary_page_offset().is_none() {
         return false;

@@ -14,7 +14,8 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-/// Whether a page of this column in this encoding (its number in the format) has delta-encoded strings.
+/// Returns whether a page of this column in this encoding (its number in the format) has delta-encoded
+/// strings.
 pub(crate) fn are_delta_strings(column: &ColumnChunkMetaData, encoding: i32) -> bool {
     const DELTA_LENGTH_BYTE_ARRAY: i32 = 6;
     const DELTA_BYTE_ARRAY: i32 = 7;

@@ -1,12 +1,13 @@
 //! The driver owns the buffer manager: it sends events and carries out actions.
 //!
-//! One lock covers the manager, the catalog and the store, so that the parts that are resident here are always those
-//! that the manager believes to be resident. The I/O queue is under it, too: a load that nobody wants any more is
-//! cancelled before a scan can want it again. Under the lock nothing is read, decoded, freed or woken: reads go to
-//! the environment, the rest is done after unlocking.
+//! One lock covers the manager, the catalog and the store, so that the parts that are resident here are
+//! always those that the manager believes to be resident. The I/O queue is under it, too: a load that no scan
+//! wants any more is cancelled before a scan can want it again. Under the lock nothing is read, decoded,
+//! freed or woken: reads go to the environment, the rest is done after unlocking.
 //!
-//! This file has the lock. The loop of events and actions is in `events`, the work for loads and files in `loads`,
-//! for scans in `scans`, what is done when nobody wants anything in `idle`, for point reads in [`crate::point::drive`].
+//! This file has the lock. The loop of events and actions is in `events`, the work for loads and files in
+//! `loads`, for scans in `scans`, what is done when nobody wants anything in `idle`, for point reads in
+//! [`crate::point::drive`].
 
 mod events;
 mod idle;
@@ -97,7 +98,7 @@ pub(crate) struct Driver {
     measuring: Semaphore,
     pub(crate) footers: Footers,
     pub(crate) companions: Companions,
-    /// Whether half of the buffer is free, and nothing of it is lent.
+    /// True if half of the buffer is free, and nothing of it is lent.
     pub(crate) is_roomy: AtomicBool,
     /// Time of reading and decoding again since the buffer grew last, in nanoseconds: decoders note it without the lock.
     pub(crate) lost_ns: AtomicU64,
@@ -161,7 +162,7 @@ pub(crate) struct LockedDriver<'a> {
     /// For the I/O queue.
     pub(crate) requests: Vec<Request<IoContext>>,
     io: Vec<queue::Action<IoContext>>,
-    /// Some scan needs less than before: loads may be in flight that nobody wants any more.
+    /// Some scan needs less than before: loads may be in flight that no scan wants any more.
     less_wanted: bool,
     /// Events that follow from actions.
     pub(crate) follow_ups: Vec<Event>,

@@ -16,7 +16,7 @@ pub(crate) enum Encoded {
 /// Encoded bytes with their offset in the file.
 pub(crate) type Piece = (u64, Encoded);
 
-/// Whether all of them are in memory.
+/// Returns whether all of them are in memory.
 pub(crate) fn are_in_memory(pieces: &[Piece]) -> bool {
     pieces.iter().all(|(_, bytes)| matches!(bytes, Encoded::InMemory(_)))
 }

@@ -112,8 +112,8 @@ impl Engine {
         self.driver.locked(|locked| locked.add_file(spec, chunks, bundles))?
     }
 
-    /// Whether a read has found that this version of a file in a store does not exist any more. Versions that no scan uses may
-    /// be forgotten.
+    /// Returns whether a read has found that this version of a file in a store does not exist any more.
+    /// Versions that no scan uses may be forgotten.
     pub fn is_replaced(&self, store: &StoreId, meta: &ObjectMeta) -> bool {
         self.driver.look(|state| state.catalog.is_replaced(store, meta))
     }
@@ -284,7 +284,7 @@ impl Engine {
         self.driver.look(|state| state.recent_loads.since(from))
     }
 
-    /// Whether nothing can be done any more, because of a bug: see [`EngineError::Broken`].
+    /// Returns whether nothing can be done any more, because of a bug: see [`EngineError::Broken`].
     pub fn is_broken(&self) -> bool {
         self.driver.look(|state| state.broken().is_some())
     }
@@ -329,7 +329,7 @@ impl Engine {
         self.driver.look(|state| state.budget.wanted())
     }
 
-    /// Whether the buffer takes what others offer: its size is a default.
+    /// Returns whether the buffer takes what others offer: its size is a default.
     pub(crate) fn takes_offers(&self) -> bool {
         self.driver.look(|state| state.budget.takes_offers())
     }

@@ -100,13 +100,14 @@ impl LocalVersion {
         at.unwrap_or(UNIX_EPOCH) + Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
     }
 
-    /// Whether its modification time is the time of the last write, and was not set. Then size and modification time
-    /// distinguish it from other versions.
+    /// Returns whether its modification time is the time of the last write, and was not set. Then size and
+    /// modification time distinguish it from other versions.
     pub fn has_own_time(&self) -> bool {
         self.modified == self.changed
     }
 
-    /// Whether this may be the version that `meta` describes. Without a version there (`names_version`), any of its size may.
+    /// Returns whether this may be the version that `meta` describes. Without a version there
+    /// (`names_version`), any of its size may.
     pub fn is_listed_as(&self, meta: &ObjectMeta) -> bool {
         let (seconds, nanos) = self.modified;
         let modified = seconds * 1_000_000 + nanos / 1_000;
@@ -161,7 +162,7 @@ pub(crate) struct Version<'a> {
 }
 
 impl Version<'_> {
-    /// Whether both are the same version.
+    /// Returns whether both are the same version.
     pub(crate) fn is(&self, other: &Version<'_>) -> bool {
         match (self.local, other.local) {
             (Some(a), Some(b)) => a.version == b.version,
@@ -186,13 +187,13 @@ impl fmt::Debug for Version<'_> {
     }
 }
 
-/// Whether a description of a file says which version of it is meant: by an ETag, a version or a time. A table that knows a
-/// path and a size alone gives the beginning of time.
+/// Returns whether a description of a file says which version of it is meant: by an ETag, a version or a
+/// time. A table that knows a path and a size alone gives the beginning of time.
 pub(crate) fn names_version(meta: &ObjectMeta) -> bool {
     meta.e_tag.is_some() || meta.version.is_some() || meta.last_modified.timestamp_micros() != 0
 }
 
-/// Whether two descriptions of a location are the same object.
+/// Returns whether two descriptions of a location are the same object.
 fn same_object(a: &ObjectMeta, b: &ObjectMeta) -> bool {
     let other_version = a.version.as_ref().zip(b.version.as_ref()).is_some_and(|(a, b)| a != b);
     // Some requests report whole seconds, others more.

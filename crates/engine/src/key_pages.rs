@@ -23,7 +23,7 @@ use parquet::schema::types::ColumnDescriptor;
 pub(crate) struct KeyPages {
     /// The first row of each page, ascending.
     pub(crate) starts: Vec<usize>,
-    /// Whether the page may hold several values.
+    /// True if the page may hold several values.
     several: Vec<bool>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct KeyPages {
 struct InOrder {
     /// By page, whether it may hold several values.
     several: Vec<bool>,
-    /// Whether all pages hold the same one.
+    /// True if all pages hold the same one.
     constant: bool,
 }
 
@@ -77,7 +77,7 @@ impl KeyPages {
         KeyPages { several: vec![true; starts.len()], starts }
     }
 
-    /// Whether a page that may hold several values has rows on both sides of a border.
+    /// Returns whether a page that may hold several values has rows on both sides of a border.
     pub(crate) fn is_split_by(&self, border: usize) -> bool {
         let before = self.starts.partition_point(|start| *start < border);
         let begins = self.starts.get(before) == Some(&border);

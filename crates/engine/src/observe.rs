@@ -60,7 +60,7 @@ pub struct TableView {
 pub struct PartView {
     /// Its state.
     pub state: PartState,
-    /// Whether a worker holds its chunk now.
+    /// True if a worker holds its chunk now.
     pub held: bool,
     /// How many scans want it.
     pub wanted: u32,

@@ -72,7 +72,8 @@ impl Packing {
     }
 }
 
-/// Whether two arrays of strings are in the same memory. Neither gives it back while they are compared.
+/// Returns whether two arrays of strings are in the same memory. Neither gives it back while they are
+/// compared.
 fn is_same(a: &ArrayRef, b: &ArrayRef) -> bool {
     let (a, b) = (a.to_data(), b.to_data());
     let pairs = a.buffers().iter().zip(b.buffers());

@@ -9,7 +9,7 @@
 pub(crate) struct PageHeader {
     /// Bytes of the header itself.
     pub(crate) len: usize,
-    /// Whether it is a dictionary page.
+    /// True if it is a dictionary page.
     pub(crate) dictionary: bool,
     /// Bytes of the page once it is decompressed; a negative number is an error.
     pub(crate) uncompressed: u64,

@@ -33,7 +33,7 @@ pub(crate) struct RegisteredSegment {
     pub(crate) registered: u64,
     /// Its position in the segments of the request.
     pub(crate) at: usize,
-    /// Whether its bundles were delivered before, without these chunks.
+    /// True if its bundles were delivered before, without these chunks.
     pub(crate) again: bool,
     /// Its chunks.
     pub(crate) wanted: Bundles,
@@ -92,7 +92,7 @@ impl RegisteredSegment {
         std::iter::once((self.table, &self.columns, &self.reader)).chain(matching)
     }
 
-    /// Whether chunks of other tables go with its own, or its own are such.
+    /// Returns whether chunks of other tables go with its own, or its own are such.
     pub(crate) fn is_joined(&self) -> bool {
         !self.matching.is_empty() || self.reader.is_announced()
     }

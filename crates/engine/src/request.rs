@@ -77,7 +77,7 @@ impl Default for Reader {
 const NOT_ANNOUNCED: u64 = u64::MAX;
 
 impl Reader {
-    /// Whether both are the same.
+    /// Returns whether both are the same.
     pub(crate) fn is(&self, other: &Reader) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -87,7 +87,7 @@ impl Reader {
         self.0.fetch_min(loaded, Ordering::Relaxed);
     }
 
-    /// Whether another scan has announced what it reads.
+    /// Returns whether another scan has announced what it reads.
     pub(crate) fn is_announced(&self) -> bool {
         self.0.load(Ordering::Relaxed) != NOT_ANNOUNCED
     }

@@ -83,7 +83,7 @@ impl Part {
         self.decoders().iter().flat_map(|d| d.take_kept()).collect()
     }
 
-    /// Whether another scan is registered that reads this column of the table.
+    /// Returns whether another scan is registered that reads this column of the table.
     pub(crate) fn is_shared(&self) -> bool {
         self.file.columns[self.root].readers.load(Ordering::Relaxed) > 1
     }
@@ -194,7 +194,7 @@ impl Store {
         self.parts.remove(&key)
     }
 
-    /// Whether `part` is still the resident part of its key.
+    /// Returns whether `part` is still the resident part of its key.
     pub(crate) fn holds(&self, part: &Arc<Part>) -> bool {
         self.parts.get(&part.key).is_some_and(|resident| Arc::ptr_eq(resident, part))
     }

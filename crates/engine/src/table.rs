@@ -258,7 +258,7 @@ impl File {
         (self.look.load(Ordering::Relaxed), modified)
     }
 
-    /// Whether the chunk belongs to this file.
+    /// Returns whether the chunk belongs to this file.
     pub(crate) fn has_chunk(&self, chunk: ChunkNo) -> bool {
         chunk.0.checked_sub(self.first_chunk).is_some_and(|at| (at as usize) < self.bundles.len())
     }

@@ -79,7 +79,7 @@ impl<'a> Keyed<'a> {
         no.unwrap_or(rows.len())
     }
 
-    /// Whether a row has an entry.
+    /// Returns whether a row has an entry.
     pub fn is_valid(&self, row: usize) -> bool {
         self.nulls.is_none_or(|nulls| nulls.is_valid(row))
     }

@@ -89,7 +89,8 @@ impl Pieces {
         })
     }
 
-    /// Whether the text has them, one behind the other. What comes first in the text is as good as any later place.
+    /// Returns whether the text has them, one behind the other. What comes first in the text is as good as
+    /// any later place.
     fn are_in(&self, text: &[u8]) -> bool {
         let mut rest = text;
         // To compare with nothing is slow: an empty vector's address is none, and processors take long to see that they need not

@@ -1,9 +1,11 @@
-//! What is computed of slices, once for all queries that are under way at the same time and compute the same.
+//! What is computed of slices, once for all queries that are in progress at the same time and compute the
+//! same.
 //!
-//! That may be an aggregation, of which the state of a slice is what its rows add up to, or a conjunct of a filter, of which it
-//! is the rows for which that is true. A state is made by the first query that needs it while there is another. Nobody waits for
-//! it: who finds it in work computes something else first, or for itself. When the last of these queries has ended the states
-//! rest for some seconds: panels of a dashboard that come one after the other may miss each other by little.
+//! That may be an aggregation, of which the state of a slice is what its rows add up to, or a conjunct of a
+//! filter, of which it is the rows for which that is true. A state is made by the first query that needs it
+//! while there is another. Nobody waits for it: who finds it in work computes something else first, or for
+//! itself. When the last of these queries has ended the states rest for some seconds: panels of a dashboard
+//! that come one after the other may miss each other by little.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +23,7 @@ pub trait PerSlice: fmt::Debug + Send + Sync {
     /// What it comes to for all rows of a slice.
     type State: fmt::Debug + Send + Sync;
 
-    /// Whether `other` has the same states, however it is called.
+    /// Returns whether `other` has the same states, however it is called.
     fn is_as(&self, other: &Self) -> bool;
 
     /// Bytes of a state in memory.
@@ -70,7 +72,7 @@ const RESTS_FOR: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 struct States<K: PerSlice> {
     of: Arc<K>,
-    /// Queries under way. Changed under the lock of [`SharedSlices::known`].
+    /// Queries in progress. Changed under the lock of [`SharedSlices::known`].
     members: AtomicUsize,
     kept: Mutex<Kept<K>>,
 }
@@ -232,7 +234,7 @@ impl<K: PerSlice> Drop for Member<K> {
 }
 
 impl<K: PerSlice> Part<K> {
-    /// Whether another query is making the state of a slice.
+    /// Returns whether another query is making the state of a slice.
     pub fn is_in_work(&self, name: SliceName) -> bool {
         matches!(lock(&self.member.states.kept).slices.get(&name), Some(Slot::InWork))
     }

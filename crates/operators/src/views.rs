@@ -45,7 +45,8 @@ fn says<T: ByteViewType + ?Sized>(
     is_copied(kept, &|| array.total_buffer_bytes_used())
 }
 
-/// Whether two arrays are the same views of strings in the same memory. While both exist, neither's memory is another's.
+/// Returns whether two arrays are the same views of strings in the same memory. While both exist, neither's
+/// memory is another's.
 pub fn same_views(a: &ArrayRef, b: &ArrayRef) -> bool {
     fn place(array: &ArrayRef) -> Option<(*const u128, usize)> {
         let views = match array.data_type() {

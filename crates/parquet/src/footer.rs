@@ -43,12 +43,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<ParquetMetaData> {
 }
 
 struct Look {
-    /// Whether the decoder reads the footer if it is well-formed.
+    /// True if the decoder reads the footer if it is well-formed.
     is_plain: bool,
     has_intervals: bool,
 }
 
-/// Whether the writer says which types of Arrow columns are: then intervals have months, or days and milliseconds.
+/// Returns whether the writer says which types of Arrow columns are: then intervals have months, or days and
+/// milliseconds.
 fn says_arrow_types(metadata: &ParquetMetaData) -> bool {
     let mut pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
     pairs.any(|pair| pair.key == ARROW_SCHEMA_META_KEY)

@@ -57,7 +57,7 @@ fn mentioned(column: &ColumnChunkMetaData) -> impl Iterator<Item = (i64, i32)> {
     of_columns.into_iter().chain(of_offsets)
 }
 
-/// Whether a column says where an index of it is.
+/// Returns whether a column says where an index of it is.
 fn mentions(column: &ColumnChunkMetaData) -> bool {
     column.column_index_offset().is_some() || column.offset_index_offset().is_some()
 }
@@ -95,7 +95,7 @@ fn begins_with_a_list(bytes: &[u8]) -> bool {
     input.byte().is_some() && input.list().is_some()
 }
 
-/// Whether indexes are those of their row groups.
+/// Returns whether indexes are those of their row groups.
 fn check(metadata: &ParquetMetaData) -> Result<(), String> {
     let Some(offsets) = metadata.offset_index() else {
         return Err("not all columns have one".into());

@@ -117,8 +117,8 @@ pub(crate) fn with_columns(
     builder.set_column_metadata(columns).build()
 }
 
-/// Whether a writer's sizes of column chunks lack the header of the dictionary: parquet-mr did so before 1.2.9
-/// (PARQUET-816).
+/// Returns whether a writer's sizes of column chunks lack the header of the dictionary: parquet-mr did so
+/// before 1.2.9 (PARQUET-816).
 fn writes_short_sizes(created_by: Option<&str>) -> bool {
     let Some(rest) = created_by.and_then(|by| by.trim().strip_prefix("parquet-mr")) else { return false };
     let version = rest.trim_start().strip_prefix("version").unwrap_or(rest).trim_start();

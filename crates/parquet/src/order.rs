@@ -55,12 +55,13 @@ impl ValueOrder {
         }
     }
 
-    /// Whether values may be NaN.
+    /// Returns whether values may be NaN.
     pub(crate) fn is_floating(self) -> bool {
         matches!(self, ValueOrder::Half | ValueOrder::Float | ValueOrder::Double)
     }
 
-    /// Whether bounds in the deprecated fields, which compare all bytes as signed, are in this order, too.
+    /// Returns whether bounds in the deprecated fields, which compare all bytes as signed, are in this order,
+    /// too.
     pub(crate) fn is_that_of_deprecated_fields(self) -> bool {
         use ValueOrder::{Boolean, Double, Float, Signed32, Signed64};
         matches!(self, Boolean | Signed32 | Signed64 | Float | Double)
@@ -92,7 +93,7 @@ impl ValueOrder {
         }
     }
 
-    /// Whether an upper bound is the NaN that this crate puts there.
+    /// Returns whether an upper bound is the NaN that this crate puts there.
     pub(crate) fn is_nan_of_ours(self, bound: &[u8]) -> bool {
         match self {
             ValueOrder::Half => bound == HALF_NAN,
@@ -116,7 +117,7 @@ impl ValueOrder {
         }
     }
 
-    /// Whether a value of a floating-point column is NaN.
+    /// Returns whether a value of a floating-point column is NaN.
     pub(crate) fn is_nan(self, value: &[u8]) -> bool {
         match self {
             ValueOrder::Half => head(value).is_some_and(|bytes| u16::from_le_bytes(bytes) & 0x7fff > 0x7c00),

@@ -141,14 +141,15 @@ impl<'a> Element<'a> {
         self.children.first().filter(|child| self.children.len() == 1 && child.is_repeated())
     }
 
-    /// Whether a group that says so is a map that readers understand.
+    /// Returns whether a group that says so is a map that readers understand.
     fn is_sound_map(&self) -> bool {
         self.repeated_child().is_some_and(|entry| {
             matches!(entry.children.len(), 1 | 2) && !entry.children.iter().any(Element::is_repeated)
         })
     }
 
-    /// Whether readers of Arrow refuse the schema, or misread it, though Parquet's metadata can be decoded.
+    /// Returns whether readers of Arrow refuse the schema, or misread it, though Parquet's metadata can be
+    /// decoded.
     pub(crate) fn is_odd(&self) -> bool {
         self.children.iter().any(|child| child.is_odd_group(false))
     }
@@ -170,7 +171,7 @@ impl<'a> Element<'a> {
             || self.children.iter().any(|child| child.is_odd_group(map))
     }
 
-    /// Whether a column is an interval.
+    /// Returns whether a column is an interval.
     pub(crate) fn has_interval(&self) -> bool {
         self.is_interval() || self.children.iter().any(Element::has_interval)
     }
@@ -315,7 +316,7 @@ impl<'a> Element<'a> {
         self.scale = Some(self.scale.unwrap_or(0));
     }
 
-    /// Whether readers accept a schema of this column alone.
+    /// Returns whether readers accept a schema of this column alone.
     fn is_accepted(&self) -> bool {
         if self.has_unknown_type() {
             return false;

@@ -30,8 +30,8 @@ pub(crate) fn proven(row_groups: &[RowGroupMetaData]) -> Vec<SortingColumn> {
     order
 }
 
-/// Whether an order by this column can be that of a table: by a flat column, whose values compare as in SQL. Writers put NaN at either
-/// end.
+/// Returns whether an order by this column can be that of a table: by a flat column, whose values compare as
+/// in SQL. Writers put NaN at either end.
 fn is_provable(row_group: &RowGroupMetaData, claimed: &SortingColumn) -> bool {
     let column = usize::try_from(claimed.column_idx).ok().and_then(|at| row_group.columns().get(at));
     column.is_some_and(|column| {

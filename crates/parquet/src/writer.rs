@@ -25,12 +25,13 @@ impl Writer {
         Writer { application: application.to_owned(), version: version(rest) }
     }
 
-    /// Whether the file is by this application in a version before that; a version that the file does not say is taken for an old one.
+    /// Returns whether the file is by this application in a version before that; a version that the file does
+    /// not say is taken for an old one.
     fn is_before(&self, application: &str, version: [u32; 3]) -> bool {
         self.application == application && self.version.is_none_or(|own| own < version)
     }
 
-    /// Whether this writer is known to write this count of nulls where a column has others.
+    /// Returns whether this writer is known to write this count of nulls where a column has others.
     ///
     /// - Arrow C++ before 6 counts no nulls of dictionaries, which it has for byte arrays (ARROW-12513).
     /// - Arrow2 counts the nulls of a dictionary's values instead of its keys (arrow2, pull request 1414).
@@ -40,12 +41,13 @@ impl Writer {
             || self.application.starts_with("arrow2")
     }
 
-    /// Whether bounds of this writer may be wrong in the order of these values.
+    /// Returns whether bounds of this writer may be wrong in the order of these values.
     ///
-    /// - parquet-mr before 1.8 has bounds of reused buffers (PARQUET-251), and before 1.10 compares all but signed numbers wrongly
-    ///   (PARQUET-1025); so does parquet-cpp before 1.3, which before 1.5 also lets NaN spoil bounds (PARQUET-1246).
-    /// - Arrow C++ before 4 (PARQUET-1655), ClickHouse before 25.8 and polars, which states no version, compare decimals as
-    ///   unsigned bytes.
+    /// - parquet-mr before 1.8 has bounds of reused buffers (PARQUET-251), and before 1.10 compares all but
+    ///   signed numbers wrongly (PARQUET-1025); so does parquet-cpp before 1.3, which before 1.5 also lets
+    ///   NaN spoil bounds (PARQUET-1246).
+    /// - Arrow C++ before 4 (PARQUET-1655), ClickHouse before 25.8 and polars, which states no version,
+    ///   compare decimals as unsigned bytes.
     pub(crate) fn misorders(&self, order: ValueOrder) -> bool {
         let signed = order.is_that_of_deprecated_fields();
         let decimals = order == ValueOrder::SignedBytes;

@@ -103,7 +103,7 @@ fn has_bounds(statistics: &Option<Statistics>) -> bool {
     statistics.as_ref().is_some_and(|of| of.min_bytes_opt().is_some() || of.max_bytes_opt().is_some())
 }
 
-/// Whether bounds of one column, by a writer, are left.
+/// Returns whether bounds of one column, by a writer, are left.
 fn bounds_are_left(column: &str, statistics: Option<Statistics>, created_by: &'static str) -> bool {
     let of = File { created_by, ..file(column, vec![vec![statistics]]) };
     has_bounds(&of.left()[0])

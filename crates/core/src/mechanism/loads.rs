@@ -1,4 +1,4 @@
-//! Loads arrive or fail; parts are decoded.
+//! Arrival and failure of loads; decoded arrays of parts.
 
 use super::Mechanism;
 use crate::action::{Action, FailReason};
@@ -36,10 +36,11 @@ impl Mechanism {
         self.forget_dropped(table);
     }
 
-    /// The host holds this many bytes of decoded arrays for the part. Returns whether room was gained.
+    /// Sets the bytes of decoded arrays that the host holds for the part. Returns whether room was gained.
     pub(crate) fn decoded(&mut self, part: PartKey, bytes: u64, actions: &mut Vec<Action>) -> bool {
         if !self.state.recency.contains(part) {
-            // The part was evicted while it was being decoded: the arrays are charged to the worker that holds them.
+            // The part was evicted while it was being decoded. The arrays are charged to the worker that
+            // holds them.
             if bytes > 0 {
                 let PartKey { table, chunk, column } = part;
                 actions.push(Action::DropDecoded { table, chunk, column });

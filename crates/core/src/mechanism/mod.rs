@@ -1,17 +1,18 @@
-//! The mechanism applies what policies choose, and keeps the invariants that hold under every policy.
+//! The mechanism applies the choices of policies, and keeps the invariants that hold under every policy.
 //!
-//! An event changes the facts first: `tables`, `scans`, `loads`. Then [`Mechanism::settle`] does what has become
-//! possible, in one loop over
+//! An event changes the facts first: `tables`, `scans`, `loads`. Then [`Mechanism::settle`] does everything
+//! that has become possible, in one loop over
 //!
 //! - `room`: frees bytes, decoded arrays before encoded ones;
 //! - `serve`: hands chunks to waiting workers;
 //! - `schedule`: issues loads, and overrides the policy when workers wait and nothing moves.
 //!
-//! **Progress.** A waiting worker needs room for its chunk's absent parts and for its workspace. If the policy makes
-//! no room, no load is in flight, and every worker that holds a chunk has held it for longer than `stall_after`, the
-//! mechanism overrides the policy. The scan that has waited longest gets its next chunk: first by evicting anything
-//! that nobody holds, then by asking chunks back from workers that are not reading. So the smallest sufficient buffer
-//! is the largest single need, [`Abm::minimum_buffer`](crate::Abm::minimum_buffer), whatever the number of scans.
+//! **Progress.** A waiting worker needs room for its chunk's absent parts and for its workspace. The
+//! mechanism overrides the policy if the policy makes no room, no load is in flight, and every worker that
+//! holds a chunk has held it for longer than `stall_after`. Then the scan that has waited longest gets its
+//! next chunk. The mechanism first evicts anything that no worker holds. Then it asks chunks back from
+//! workers that are not reading. So the smallest sufficient buffer is the largest single need,
+//! [`Abm::minimum_buffer`](crate::Abm::minimum_buffer), whatever the number of scans.
 
 mod loads;
 mod room;
@@ -34,28 +35,28 @@ use crate::time::Instant;
 pub(crate) struct Mechanism {
     pub(crate) state: State,
     pub(crate) policy: Box<dyn SharingPolicy>,
-    /// Scans whose waiting workers may be servable now.
+    /// Scans whose waiting workers may be servable.
     dirty: BTreeSet<ScanId>,
-    /// Scans with a worker whose chunk is available while its workspace does not fit.
+    /// Scans with a worker whose chunk is available but whose workspace does not fit.
     lacking_room: BTreeSet<ScanId>,
-    /// Whether one of them lacks budget, not only share of workspaces.
+    /// True if one of them lacks budget, not only a share of workspaces.
     room_denied: bool,
-    /// Workers that asked for a chunk they had to give back.
+    /// Workers that asked for a chunk that they had to give back.
     resuming: BTreeSet<(ScanId, WorkerNo)>,
     pub(crate) deadline: Option<Instant>,
-    /// When the room of point reads was asked back last.
+    /// The last time at which the room of point reads was asked back.
     points_asked: Option<Instant>,
     /// Tables that were dropped while loads were in flight.
     dropped: BTreeSet<TableId>,
 }
 
-/// What the mechanism did for a scan that could not continue otherwise.
+/// The result of overriding the policy for a scan.
 enum Forced {
     /// A load is in flight.
     Loading,
     /// A worker was handed a chunk.
     HandedOut,
-    /// Nothing is left that could be evicted.
+    /// Nothing is left to evict.
     Nothing,
 }
 

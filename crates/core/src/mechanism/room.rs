@@ -1,8 +1,8 @@
-//! Freeing bytes. Either all the room that is needed is made, or nothing is evicted.
+//! Eviction. Either all the needed room is made, or nothing is evicted.
 //!
-//! Decoded arrays can be made again from the encoded bytes, so they go first: those that nobody wants, then those
-//! above their share of the budget. Next are pages without a complete part, then the parts that the policy chooses.
-//! The remaining decoded arrays come last.
+//! Decoded arrays can be made again from the encoded bytes, so they go first: those that no scan wants, then
+//! those above their share of the budget. Next are pages without a complete part, then the parts that the
+//! policy chooses. The remaining decoded arrays come last.
 
 use std::ops::Range;
 
@@ -13,23 +13,23 @@ use crate::ids::{ColumnNo, TableId};
 use crate::part::{PartKey, Target};
 use crate::state::State;
 
-/// Something that leaves.
+/// An item to evict.
 enum Leaving {
     Decoded(PartKey),
     Orphan((TableId, ColumnNo, u32)),
-    /// A part and the pages that leave with it.
+    /// A part, and the pages that are evicted with it.
     Part(PartKey, Vec<Range<u32>>),
 }
 
-/// The next to be evicted when the policy is overridden.
+/// The next item to evict when the policy is overridden.
 enum ToForce {
     Decoded(PartKey),
     Orphan((TableId, ColumnNo, u32)),
-    /// A part with the pages it shares.
+    /// A part, and the pages that it shares.
     Part(PartKey),
 }
 
-/// What leaves, in order, until the missing bytes are gathered.
+/// The items to evict, in order, until they free the missing bytes.
 struct EvictionList {
     missing: u64,
     bytes: u64,
@@ -79,8 +79,8 @@ impl Mechanism {
         self.state.usage.total() + bytes <= self.state.usage.budget
     }
 
-    /// Frees room until `need.bytes` are free, or until everything that is left is held. Parts go one by one, unlike
-    /// under a policy, because only then every shared page leaves with its last part.
+    /// Frees room until `need.bytes` are free, or until everything that is left is held. Evicts parts one by
+    /// one, unlike under a policy, because only then every shared page is evicted with its last part.
     pub(crate) fn force_room(&mut self, need: Need, actions: &mut Vec<Action>) -> bool {
         while !self.fits(need.bytes) {
             match next_forced(&self.state, need.target.as_ref()) {
@@ -117,9 +117,9 @@ impl Mechanism {
         }
     }
 
-    /// Drops decoded arrays beyond their share, and more of them if the budget is exceeded. They are dropped even if
-    /// there is free room: memory that is used again is in the processor's caches, while the system has to clear memory
-    /// on its first use.
+    /// Drops decoded arrays beyond their share, and more of them if the budget is exceeded. They are dropped
+    /// even if there is free room: reused memory is in the processor's caches, while the system has to clear
+    /// fresh memory on first use.
     pub(crate) fn trim_decoded(&mut self, actions: &mut Vec<Action>) {
         let used = self.state.usage;
         let excess = (used.total().saturating_sub(used.budget))
@@ -136,12 +136,13 @@ impl Mechanism {
         }
     }
 
-    /// Point reads want to hold this many bytes. They get more only if nothing that is held has to leave: first by
-    /// the policy's choice, then by force, because their share is small and bounded.
+    /// Sets the room of point reads. More room is granted only if nothing that is held has to be evicted.
+    /// Eviction follows the policy's choice first, then force, because the share of point reads is small and
+    /// bounded.
     pub(crate) fn point_room(&mut self, bytes: u64, actions: &mut Vec<Action>) {
         let more = bytes.saturating_sub(self.state.usage.points);
         let need = Need { bytes: more, scan: None, urgent: false, target: None };
-        // What can never be granted evicts nothing.
+        // A request that can never be granted evicts nothing.
         let possible = bytes <= self.state.usage.budget;
         let made = |mechanism: &mut Self, actions: &mut Vec<Action>| {
             mechanism.make_room(need.clone(), actions) || mechanism.force_room(need.clone(), actions)
@@ -162,7 +163,7 @@ impl Mechanism {
         asks
     }
 
-    /// Evicts what nobody holds until the buffer is under a budget that shrank.
+    /// Evicts items that no worker holds, until the buffer fits a budget that shrank.
     pub(crate) fn reclaim(&mut self, actions: &mut Vec<Action>) {
         if !self.fits(0) {
             let need = Need { bytes: 0, scan: None, urgent: true, target: None };
@@ -173,7 +174,7 @@ impl Mechanism {
     }
 }
 
-/// The next to be evicted when the policy is overridden.
+/// The next item to evict when the policy is overridden.
 fn next_forced(state: &State, target: Option<&Target>) -> Option<ToForce> {
     if let Some(part) = state.decoded_recency.oldest().next() {
         return Some(ToForce::Decoded(part));
@@ -185,14 +186,15 @@ fn next_forced(state: &State, target: Option<&Target>) -> Option<ToForce> {
     parts.find(|part| !state.shared_pages_to_leave(*part, target).is_empty()).map(ToForce::Part)
 }
 
-/// The bytes that decoded arrays may have.
+/// The maximum bytes of decoded arrays.
 fn decoded_share(state: &State) -> u64 {
     let share = state.usage.budget / 100 * u64::from(state.config.decoded_share_percent);
     share.min(state.config.decoded_bytes_max)
 }
 
-/// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all others. Visits only as
-/// many as are needed: this happens with every decoded slice, and there may be very many small parts.
+/// Adds decoded arrays: unwanted ones and those above their share, or, as the last resort, all others. Visits
+/// only as many as are needed, because this runs for every decoded slice, and there may be very many small
+/// parts.
 fn plan_decoded(state: &State, list: &mut EvictionList, last_resort: bool) {
     let share = decoded_share(state);
     let mut wanted = state.usage.decoded - state.decoded_unwanted;
@@ -219,7 +221,7 @@ fn plan_decoded(state: &State, list: &mut EvictionList, last_resort: bool) {
     }
 }
 
-/// Adds pages without a complete part: those no scan wants, or, as the last resort, the others.
+/// Adds pages without a complete part: those that no scan wants, or, as the last resort, the others.
 fn plan_orphans(state: &State, list: &mut EvictionList, need: &Need, last_resort: bool) {
     for orphan in &state.orphans {
         let (id, column, page) = *orphan;
@@ -231,7 +233,7 @@ fn plan_orphans(state: &State, list: &mut EvictionList, need: &Need, last_resort
     }
 }
 
-/// Whether no chunk on the page is being completed or is the one that room is made for.
+/// Returns whether no chunk on the page is being completed or is the target of the room.
 fn orphan_may_leave(
     state: &State,
     (id, column, page): (TableId, ColumnNo, u32),

@@ -1,4 +1,4 @@
-//! Scans register, ask for chunks, end and fail.
+//! Registration, requests, end and failure of scans.
 
 use super::Mechanism;
 use crate::action::{Action, FailReason};
@@ -40,7 +40,7 @@ impl Mechanism {
         }
     }
 
-    /// The scan does not need these chunks of these tables any more.
+    /// Notes that the scan stopped needing these chunks of these tables.
     fn note_satisfied(&mut self, id: ScanId, chunks: Vec<(TableId, ChunkSet)>) {
         for (table, chunks) in chunks {
             chunks.iter().for_each(|chunk| self.policy.on_satisfied(table, id, chunk));
@@ -99,8 +99,8 @@ impl Mechanism {
         self.resuming.retain(|(scan, _)| *scan != id);
     }
 
-    /// Whether the scan is registered and has not failed. The host may send events of a scan before it learns that
-    /// the scan failed; these are ignored.
+    /// Returns whether the scan is registered and has not failed. The host may send events of a scan before
+    /// it learns that the scan failed; these are ignored.
     pub(crate) fn is_live(&self, id: ScanId) -> bool {
         !self.state.scan(id).failed()
     }
@@ -138,7 +138,7 @@ impl Mechanism {
         }
     }
 
-    /// The budget that the rest of the scan needs.
+    /// The budget that the scan's remaining chunks need.
     pub(crate) fn needed_by(&self, id: ScanId) -> u64 {
         let scan = self.state.scan(id);
         let chunks = scan.needed().iter().map(|chunk| self.state.bytes_with_matching(scan, chunk));
@@ -146,7 +146,8 @@ impl Mechanism {
     }
 }
 
-/// The largest chunk in the scan's columns with what goes with it, and one worker's workspace.
+/// The bytes of the largest chunk in the scan's columns with its matching chunks, and of one worker's
+/// workspace.
 pub(crate) fn minimum_buffer(state: &State, spec: &ScanSpec) -> u64 {
     let own = &state.table(spec.table).layout;
     let chunk_bytes = |chunk: ChunkNo| {

@@ -1,4 +1,4 @@
-//! Issuing loads, and overriding the policy when nothing moves.
+//! Loads, and overriding the policy when nothing moves.
 
 use super::{Forced, Mechanism};
 use crate::action::{Action, FailReason};
@@ -31,7 +31,7 @@ impl Mechanism {
         }
     }
 
-    /// The load of a chunk that some worker had to give back and asks for again; the oldest first.
+    /// The load of a chunk that a worker had to give back and asks for again; the oldest first.
     fn resuming(&self) -> Option<LoadChoice> {
         let waiting = self.resuming.iter().filter_map(|(id, worker)| {
             let scan = self.state.scan(*id);
@@ -48,7 +48,8 @@ impl Mechanism {
         Some(LoadChoice::own(self.state.scan(scan), chunk))
     }
 
-    /// Issues the load if room can be made for it; with the scan's own columns if the policy agrees.
+    /// Issues the load if room can be made for it. If the policy agrees, falls back to the scan's own
+    /// columns.
     fn load(&mut self, choice: &LoadChoice, actions: &mut Vec<Action>) -> bool {
         if self.load_columns(choice, actions) {
             return true;
@@ -60,7 +61,7 @@ impl Mechanism {
             && self.load_columns(&own, actions)
     }
 
-    /// What a load of this reads, as far as it is not there.
+    /// The absent parts that a load of this choice reads.
     fn target_of(&self, choice: &LoadChoice) -> Target {
         let LoadChoice { chunk, columns, .. } = choice;
         let scan = self.state.scan(choice.scan);
@@ -109,9 +110,10 @@ impl Mechanism {
         self.policy.on_load_issued(&self.state, choice);
     }
 
-    /// The scan for which the policy is overridden: workers wait, and nothing is pending that could serve them. Loads
-    /// from other stores count only for a limited time, because a store may not answer. While these are in flight, or
-    /// a worker is assumed to be reading its chunk, a deadline is set instead.
+    /// Returns the scan for which the policy is overridden: its workers wait, and nothing is pending that
+    /// could serve them. Loads from other stores count as pending only for a limited time, because a store
+    /// may not answer. While such loads are in flight, or a worker is assumed to be reading its chunk, sets a
+    /// deadline instead.
     pub(super) fn stuck(&mut self) -> Option<ScanId> {
         let scan = self.longest_waiting()?;
         let youngest = self.state.loads.values().map(|load| load.issued).max();
@@ -128,8 +130,8 @@ impl Mechanism {
         Some(scan)
     }
 
-    /// Asks for room that is held, for a scan that nothing else can help. Fails the scan if the whole budget would
-    /// not suffice.
+    /// Asks for room that is held, for a scan that nothing else can help. Fails the scan if the whole budget
+    /// would not suffice.
     pub(super) fn ask_for_room(&mut self, id: ScanId, actions: &mut Vec<Action>) {
         // Room of point reads that was asked for a short time ago may still come.
         let asked = self.ask_points_back(actions) || self.ask_back(actions) || self.state.usage.points > 0;
@@ -143,14 +145,14 @@ impl Mechanism {
         }
     }
 
-    /// The scan that has waited longest, of those from whose stores no load is in flight.
+    /// The scan that has waited longest, among those from whose stores no load is in flight.
     fn longest_waiting(&self) -> Option<ScanId> {
         let waiting = self.state.scans().filter_map(|scan| Some((scan.waiting_since()?, scan)));
         let idle = waiting.filter(|(_, scan)| self.state.loads_for(scan) == 0);
         idle.map(|(since, scan)| (since, scan.id)).min().map(|(_, id)| id)
     }
 
-    /// When the last worker that holds a chunk counts as stalled, if one does not yet.
+    /// The time at which the last active holder of a chunk counts as stalled, if one is active.
     fn active_holder_until(&self) -> Option<Instant> {
         let holding = self.state.scans().flat_map(|s| s.active.values()).filter_map(|w| match w {
             WorkerState::Holding { since, .. } => Some(*since + self.state.config.stall_after),
@@ -159,7 +161,7 @@ impl Mechanism {
         holding.max().filter(|until| *until > self.state.now)
     }
 
-    /// Gives the scan its next chunk by evicting anything that nobody holds.
+    /// Gives the scan its next chunk, after evicting anything that no worker holds.
     pub(super) fn force(&mut self, id: ScanId, actions: &mut Vec<Action>) -> Forced {
         let Some((worker, chunk)) = self.next_for(id) else { return Forced::Nothing };
         let scan = self.state.scan(id);
@@ -178,7 +180,7 @@ impl Mechanism {
         Forced::HandedOut
     }
 
-    /// The worker of a scan that has waited longest and the chunk it gets when the policy is overridden.
+    /// The scan's worker that has waited longest, and the chunk that it gets when the policy is overridden.
     fn next_for(&mut self, id: ScanId) -> Option<(WorkerNo, ChunkNo)> {
         let scan = self.state.scan(id);
         let waiting = scan.workers_active().filter_map(|(worker, state)| match state {

@@ -1,4 +1,4 @@
-//! Handing chunks to waiting workers, as far as their workspaces fit.
+//! Delivery of chunks to waiting workers, as far as their workspaces fit.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,9 +12,9 @@ use crate::scan::WorkerState;
 /// The result for a waiting worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
-    /// It was handed a chunk, or told that there is none left.
+    /// It was handed a chunk, or told that none is left.
     Answered,
-    /// Nothing it could take is available.
+    /// No chunk that it could take is available.
     NothingThere,
     /// A chunk is available, but its workspace is above the share of workspaces.
     AboveShare,
@@ -23,9 +23,9 @@ enum Served {
 }
 
 impl Mechanism {
-    /// Serves the waiting workers of the scans in `self.dirty`, and those that lacked room before, the most urgent
-    /// first. If one lacks room, the less urgent ones get nothing either, so that the room that becomes free goes to
-    /// the first.
+    /// Serves the waiting workers of the scans in `self.dirty`, and those that lacked room before, the most
+    /// urgent first. If one lacks room, less urgent workers get nothing either. So the room that becomes free
+    /// goes to the most urgent one.
     pub(crate) fn serve(&mut self, actions: &mut Vec<Action>) {
         let mut refused = None;
         self.dirty.append(&mut self.lacking_room);
@@ -55,7 +55,7 @@ impl Mechanism {
         order
     }
 
-    /// The workers of a scan that wait, longest first.
+    /// The waiting workers of a scan, longest wait first.
     fn waiting_workers(&self, id: ScanId) -> Vec<WorkerNo> {
         let active = self.state.scan(id).workers_active();
         let mut waiting: Vec<_> = active
@@ -105,7 +105,7 @@ impl Mechanism {
         Served::Answered
     }
 
-    /// Whether one workspace more is within the share of workspaces, or the only one.
+    /// Returns whether one more workspace is within the share of workspaces, or is the only one.
     fn within_share(&self, bytes: u64) -> bool {
         let used = self.state.usage.workspace;
         used == 0 || used + bytes <= self.workspace_share()
@@ -115,7 +115,7 @@ impl Mechanism {
         self.state.usage.budget / 100 * u64::from(self.state.config.workspace_share_percent)
     }
 
-    /// The room that loads leave for workspaces: those of all processors and one more, within their share.
+    /// The room that loads leave for workspaces: one per processor and one more, within their share.
     pub(crate) fn workspace_reserve(&self) -> u64 {
         let (mut largest, mut all) = (0, 0);
         for scan in self.state.scans() {

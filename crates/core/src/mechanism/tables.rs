@@ -1,4 +1,4 @@
-//! Tables are opened, grow, are dropped, and lose chunks.
+//! Tables: opening, growth, dropping, and loss of chunks.
 
 use super::Mechanism;
 use crate::action::{Action, FailReason};
@@ -62,14 +62,14 @@ impl Mechanism {
         self.evict_invalid(table, gone, actions);
     }
 
-    /// The chunks whose parts lie on pages of a chunk's parts in some columns, itself included.
+    /// The chunks that share pages with a chunk in some columns, including the chunk itself.
     pub(crate) fn on_pages_of(&self, table: TableId, chunk: ChunkNo, columns: &ColumnSet) -> ChunkSet {
         let t = self.state.table(table);
         columns.iter().map(|column| t.chunks_on(column, t.layout.span(chunk, column))).collect()
     }
 
-    /// Drops the resident data of those of `chunks` whose data is gone, except what a load in flight still keeps.
-    /// Cost: linear in the runs of `chunks` and in their resident parts.
+    /// Drops the resident data of invalidated `chunks`, except data that a load in flight still keeps. Cost:
+    /// linear in the runs of `chunks` and in their resident parts.
     pub(crate) fn evict_invalid(&mut self, table: TableId, chunks: &ChunkSet, actions: &mut Vec<Action>) {
         let t = self.state.table(table);
         let gone: ChunkSet = chunks.runs().flat_map(|run| t.invalid.runs_in(run)).collect();

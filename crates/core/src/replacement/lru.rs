@@ -1,4 +1,4 @@
-//! LRU: the part that has not been used for longest is evicted first. What scans announce is not used.
+//! LRU: the least recently used part is evicted first. Announcements of scans are not used.
 //!
 //! Cost: constant per part, logarithmic in the parts for a use.
 

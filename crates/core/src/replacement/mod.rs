@@ -1,12 +1,12 @@
-//! Which chunk is evicted while scans read independently?
+//! Replacement policies: eviction while scans read independently.
 //!
-//! The policies here decide on eviction alone, not on the order of reads and deliveries. [`lru`] looks at the past.
-//! Predictive buffer management ([`pbm`]) uses what scans have announced: [`next_use`] predicts when a part is
-//! consumed next, and the part with the latest next use is evicted first. It is found in a [`timeline`] of buckets or
-//! by [`sampling`].
+//! The policies in this folder decide on eviction only, not on the order of reads and deliveries. [`lru`]
+//! looks at the past. Predictive buffer management ([`pbm`]) uses the scans' announcements: [`next_use`]
+//! predicts when a part is consumed next, and the part with the latest next use is evicted first. It is found
+//! in a [`timeline`] of buckets or by [`sampling`].
 //!
-//! Under these policies scans read in table order: see [`sequential`](crate::sharing::sequential). Replacement in a
-//! pool of single pages, which knows nothing of scans, is in `coscan-pool`.
+//! Under these policies scans read in table order: see [`sequential`](crate::sharing::sequential).
+//! Replacement in a pool of single pages, which knows nothing of scans, is in `coscan-pool`.
 
 pub mod lru;
 pub mod next_use;
@@ -26,16 +26,16 @@ use crate::scan::Scan;
 use crate::state::State;
 use crate::time::Instant;
 
-/// Which parts are evicted while scans read independently. Gets the notifications of a
-/// [`SharingPolicy`](crate::policy::SharingPolicy); the question has no default.
+/// A choice of the parts to evict while scans read independently. It gets the notifications of a
+/// [`SharingPolicy`](crate::policy::SharingPolicy). The question has no default.
 pub trait Replacement: Clone + Debug + Send + 'static {
-    /// A scan registered (or was there when the policy was switched in).
+    /// A scan registered, or was there when the policy was switched in.
     fn on_registered(&mut self, _state: &State, _scan: &Scan) {}
     /// A scan finished, failed or was cancelled.
     fn on_gone(&mut self, _scan: ScanId) {}
     /// A worker was handed a chunk.
     fn on_delivered(&mut self, _state: &State, _scan: ScanId, _chunk: ChunkNo) {}
-    /// A scan does not need a chunk any more: it consumed it, or it was pruned.
+    /// A scan stopped needing a chunk: it consumed or pruned it.
     fn on_satisfied(&mut self, _table: TableId, _scan: ScanId, _chunk: ChunkNo) {}
     /// A load was issued, with these columns.
     fn on_load_issued(&mut self, _state: &State, _choice: &LoadChoice) {}
@@ -44,20 +44,20 @@ pub trait Replacement: Clone + Debug + Send + 'static {
     fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>);
 }
 
-/// A way to find the parts that are consumed last. It learns of complete parts that some scan wants by notifications,
-/// and may still list parts that were evicted since: the caller checks that a part is resident.
+/// An index of parts by predicted next use. It learns by notifications of complete parts that a scan wants.
+/// It may still list parts that have been evicted: the caller checks that a part is resident.
 pub trait Predictive: Clone + Debug + Default + Send {
     /// The chunk's parts arrived or left, or the interest in them changed.
     fn refresh(&mut self, state: &State, next_use: &NextUse, table: TableId, chunk: ChunkNo);
 
-    /// The chunks with a part whose prediction did not come true by `now`; they have to be refreshed.
+    /// Returns the chunks with a part whose prediction did not come true by `now`. They have to be refreshed.
     fn overdue(&mut self, now: Instant) -> Vec<(TableId, ChunkNo)>;
 
-    /// Adds parts that some scan wants to `victims`, the one consumed last first, until there are enough.
+    /// Adds parts that a scan wants to `victims`, the one consumed last first, until there are enough.
     fn choose_victims(&mut self, state: &State, next_use: &NextUse, victims: &mut Victims<'_>);
 }
 
-/// The chunk's parts in the index of a [`Predictive`] that no scan wants any more.
+/// The chunk's parts in the index of a [`Predictive`] that no scan wants.
 fn unwanted_parts<V>(
     index: &BTreeMap<PartKey, V>,
     state: &State,
@@ -69,7 +69,7 @@ fn unwanted_parts<V>(
     listed.filter(|part| state.recency().is_wanted(*part) != Some(true)).collect()
 }
 
-/// The chunk's complete parts that some scan wants; none of a table that is gone.
+/// The chunk's complete parts that a scan wants. Empty for a table that is gone.
 fn wanted_parts(state: &State, table: TableId, chunk: ChunkNo) -> impl Iterator<Item = PartKey> {
     let resident = state.tables.get(&table).map(|facts| facts.class_of(chunk).key.resident.iter());
     let parts = resident.into_iter().flatten().map(move |column| PartKey { table, chunk, column });

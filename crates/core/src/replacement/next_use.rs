@@ -1,18 +1,18 @@
-//! When is a part consumed next? The prediction of predictive buffer management.
+//! Prediction of the next use of a part, for predictive buffer management.
 //!
-//! A scan in table order reaches a chunk after it has consumed the chunks before it: the time is the distance in
-//! chunks times the scan's pace. A part is consumed next by the scan that reaches it first, among those that need its
-//! column and have not been handed the chunk yet. A chunk that was handed out is in use now. If the scan had to give
-//! it back, the time of its return is unknown.
+//! A scan in table order reaches a chunk after it has consumed the chunks before it: the time is the distance
+//! in chunks times the scan's pace. A part is consumed next by the scan that reaches it first, among those
+//! that need its column and have not been handed the chunk. A chunk that was handed out is in use. If the
+//! scan had to give it back, the time of its return is unknown.
 //!
 //! Source: Switakowski, Boncz, Zukowski, VLDB 2012, section 3: distance over speed, here in chunks.
-//! **Choice:** the pace is the time between deliveries, averaged over as many deliveries as the scan has workers
-//! because they come in bursts; a new sample has a weight of one eighth. Before the first sample a scan is assumed to
-//! be as fast as the device when all running scans share it: the mean time of a load times their number. A scan that
-//! has not been handed a chunk for longer than its pace counts as slower accordingly: a consumer that stopped reading
-//! must not keep its data.
-//! **Cost:** an event is logarithmic in the scans. A registration and a pruning are linear in the scan's runs of
-//! chunks. A prediction is logarithmic in the runs for each interested scan.
+//! **Choice:** the pace is the time between deliveries. It is averaged over as many deliveries as the scan
+//! has workers, because deliveries come in bursts. A new sample has a weight of one eighth. **Choice:**
+//! before the first sample, a scan is assumed to be as fast as the device when all running scans share it:
+//! the mean time of a load times their number. **Choice:** a scan that has not been handed a chunk for longer
+//! than its pace counts as slower accordingly, so that a consumer that stopped reading does not keep its
+//! data. **Cost:** an event is logarithmic in the scans. A registration and a pruning are linear in the
+//! scan's runs of chunks. A prediction is logarithmic in the runs for each interested scan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,43 +24,43 @@ use crate::set::ChunkSet;
 use crate::state::State;
 use crate::time::{Instant, Span};
 
-/// The weight of what is known about a pace against one more sample.
+/// The weight of the known pace against one more sample.
 const MEMORY: u64 = 7;
 
 /// The scans' positions, paces and chunks ahead.
 #[derive(Clone, Debug, Default)]
 pub struct NextUse {
     scans: BTreeMap<ScanId, Progress>,
-    /// Scans of which chunks ahead were pruned: their ranks are to be counted again.
+    /// Scans with pruned chunks ahead: their ranks have to be counted again.
     pruned: BTreeSet<ScanId>,
 }
 
-/// How far a scan is and how fast.
+/// A scan's position and speed.
 #[derive(Clone, Debug)]
 struct Progress {
     table: TableId,
     workers: u32,
-    /// Where it continues.
+    /// The chunk at which it continues.
     position: ChunkNo,
     ranks: Ranks,
-    /// When it was last handed a chunk; its registration before the first.
+    /// The time at which it was last handed a chunk, or registered.
     moved: Instant,
     sample: Option<Sample>,
     /// Nanoseconds per chunk.
     pace_ns: u64,
     measured: bool,
-    /// What it was to use of other tables.
+    /// The chunks of other tables that it registered for.
     matching: Vec<(TableId, ChunkSet)>,
 }
 
-/// Deliveries being counted for the pace.
+/// The deliveries of the current sample of the pace.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     since: Instant,
     chunks: u32,
 }
 
-/// How many chunks of a set come before a chunk.
+/// The number of chunks of a set before a chunk.
 #[derive(Clone, Debug)]
 struct Ranks {
     /// The runs, each with the number of chunks in the runs before it.
@@ -122,10 +122,10 @@ impl Progress {
         }
     }
 
-    /// The time until the scan comes to a chunk it still needs.
+    /// The time until the scan reaches a chunk that it still needs.
     fn until(&self, now: Instant, chunk: ChunkNo) -> Span {
         let (here, there) = (self.ranks.before(self.position), self.ranks.before(chunk));
-        // What was left behind is taken up at the end of the table.
+        // Chunks before the position are read after the end of the table.
         let wrap = if chunk < self.position { self.ranks.total } else { 0 };
         let distance = (there + wrap).saturating_sub(here);
         let unmoved_ns = now.since(self.moved).as_nanos() / u64::from(self.workers);
@@ -134,12 +134,12 @@ impl Progress {
 }
 
 impl NextUse {
-    /// A scan registered; it starts at the beginning of what it needs.
+    /// Enters a scan that registered. It starts at the beginning of its chunks.
     pub(crate) fn enter(&mut self, state: &State, scan: &Scan) {
         self.scans.insert(scan.id, Progress::new(state, scan));
     }
 
-    /// A scan ended; returns the chunks that may have been ahead of it, by table.
+    /// Removes a scan. Returns the chunks that may have been ahead of it, by table.
     pub(crate) fn leave(&mut self, scan: ScanId) -> Vec<(TableId, ChunkSet)> {
         self.pruned.remove(&scan);
         let Some(gone) = self.scans.remove(&scan) else { return Vec::new() };
@@ -148,14 +148,14 @@ impl NextUse {
         std::iter::once(own).chain(gone.matching).collect()
     }
 
-    /// A scan was handed a chunk and continues behind it.
+    /// Notes that a scan was handed a chunk and continues behind it.
     pub(crate) fn advance(&mut self, now: Instant, scan: ScanId, chunk: ChunkNo) {
         if let Some(progress) = self.scans.get_mut(&scan) {
             progress.advance(now, chunk);
         }
     }
 
-    /// A scan does not need a chunk any more. If it is one of its own that it has not reached, that was pruned.
+    /// Notes that a scan stopped needing a chunk. An own chunk that it has not reached was pruned.
     pub(crate) fn satisfied(&mut self, table: TableId, scan: ScanId, chunk: ChunkNo) {
         let ahead = |progress: &Progress| progress.table == table && chunk >= progress.position;
         if self.scans.get(&scan).is_some_and(ahead) {
@@ -172,8 +172,8 @@ impl NextUse {
         }
     }
 
-    /// The time until each wanted column of a complete chunk is consumed next; columns that only scans want
-    /// that have been handed the chunk are absent. Cost: the interested scans times their columns.
+    /// The time until each wanted column of a complete chunk is consumed next. A column is absent if all
+    /// scans that want it have been handed the chunk. Cost: the interested scans times their columns.
     pub fn of_chunk(&self, state: &State, table: TableId, chunk: ChunkNo) -> BTreeMap<ColumnNo, Span> {
         let mut soonest: BTreeMap<ColumnNo, Span> = BTreeMap::new();
         self.for_each_use(state, table, chunk, |columns, until| {
@@ -184,7 +184,7 @@ impl NextUse {
         soonest
     }
 
-    /// The same for one column; [`Span::MAX`] where it is absent.
+    /// The time until one column is consumed next; [`Span::MAX`] if it is absent from [`NextUse::of_chunk`].
     pub fn of_part(&self, state: &State, table: TableId, chunk: ChunkNo, column: ColumnNo) -> Span {
         let mut soonest = Span::MAX;
         self.for_each_use(state, table, chunk, |columns, until| {
@@ -195,7 +195,7 @@ impl NextUse {
         soonest
     }
 
-    /// The time until a scan comes to the first of its chunks that a matching one goes with.
+    /// The time until a scan reaches the first of its chunks that has this matching chunk.
     fn until_matching(
         &self,
         state: &State,

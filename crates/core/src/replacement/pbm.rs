@@ -1,19 +1,18 @@
-//! PBM, predictive buffer management: every scan reads in table order, and the part that is consumed last is evicted
-//! first.
+//! PBM, predictive buffer management: every scan reads in table order, and the part that is consumed last is
+//! evicted first.
 //!
-//! Scans announce what they will read, so evictions can use the future. Parts that no scan wants are evicted first,
-//! the one that has been unwanted for longest before the others, then those whose next use is latest. Delivery and
-//! loads are those of `normal`. The parameter is how the latest part is found: a [`Timeline`] of buckets, or
-//! [`Sampling`].
+//! Scans announce their chunks, so evictions can use the future. Parts that no scan wants are evicted first,
+//! longest unwanted first. Then come the parts with the latest next use. Delivery and loads are those of
+//! `normal`. The parameter is the way to find the latest part: a [`Timeline`] of buckets, or [`Sampling`].
 //!
-//! Source: Switakowski, Boncz, Zukowski, VLDB 2012; sampling: Vanderkooy, 2023.
-//! **Choice:** residency is by part, not by page. A prediction is renewed when a scan registers, is handed the chunk,
-//! has consumed or pruned it, or ends; not whenever a pace changes. When a scan is cancelled, the chunks that were
-//! ahead of it are predicted again. Several workers at one chunk need no special treatment: parts that are held stay,
-//! and each scan counts until it has been handed the chunk.
-//! **Bounded wait:** as `normal`.
-//! **Cost:** an event is logarithmic. Registration and end of a scan are linear in the resident chunks that it needs.
-//! Eviction visits the chunks that changed since the last eviction.
+//! Source: Switakowski, Boncz, Zukowski, VLDB 2012; sampling: Vanderkooy, 2023. **Choice:** residency is by
+//! part, not by page. **Choice:** a prediction is renewed when a scan registers, is handed the chunk, has
+//! consumed or pruned it, or ends. A change of pace alone does not renew it. **Choice:** when a scan is
+//! cancelled, the chunks that were ahead of it are predicted again. Several workers at one chunk need no
+//! special treatment: parts that are held stay, and each scan counts until it has been handed the chunk.
+//! **Bounded wait:** as `normal`. **Cost:** an event is logarithmic. Registration and end of a scan are
+//! linear in the resident chunks that it needs. Eviction visits the chunks that changed since the last
+//! eviction.
 //!
 //! [`Timeline`]: super::timeline::Timeline
 //! [`Sampling`]: super::sampling::Sampling
@@ -30,19 +29,19 @@ use crate::set::ChunkSet;
 use crate::sharing::sequential::{FromBeginning, Sequential};
 use crate::state::State;
 
-/// See the module's text.
+/// Independent scans with predictive replacement; `P` finds the latest part.
 pub type Pbm<P> = Sequential<FromBeginning, LastConsumed<P>>;
 
-/// What is consumed last leaves first, as far as `P` can tell.
+/// Evicts the part that is consumed last first, as far as `P` can tell.
 #[derive(Clone, Debug, Default)]
 pub struct LastConsumed<P> {
     next_use: NextUse,
     order: P,
-    /// Chunks of which a part is new or has another next use than was predicted.
+    /// Chunks with a part that is new or whose next use differs from the prediction.
     changed: BTreeMap<TableId, BTreeSet<ChunkNo>>,
     /// The chunks that were ahead of scans that ended.
     abandoned: Vec<(TableId, ChunkSet)>,
-    /// Whether the parts are known that were resident when this policy took over.
+    /// True once the parts are known that were resident when this policy took over.
     took_over: bool,
 }
 
@@ -58,7 +57,7 @@ impl<P: Predictive> LastConsumed<P> {
         }
     }
 
-    /// Notes the chunks that scans left behind; forgets tables that are gone.
+    /// Notes the chunks that ended scans left behind, and forgets tables that are gone.
     fn settle(&mut self, state: &State) {
         for (table, chunks) in std::mem::take(&mut self.abandoned) {
             self.change_resident(state, table, &chunks);
@@ -121,7 +120,7 @@ impl<P: Predictive + 'static> Replacement for LastConsumed<P> {
         let id = state.scan(choice.scan).table;
         let table = state.table(id);
         for column in choice.columns.iter() {
-            // A page that is read may complete the neighbours it serves too.
+            // A page that is read may also complete neighbours that share it.
             let chunks = table.chunks_on(column, table.layout().span(choice.chunk, column));
             self.changed.entry(id).or_default().extend(chunks.map(ChunkNo));
         }

@@ -1,15 +1,15 @@
-//! The sampling variant of predictive buffer management: of ten parts drawn at random, the one consumed last is
-//! evicted.
+//! The sampling variant of predictive buffer management: of ten parts drawn at random, the one consumed last
+//! is evicted.
 //!
-//! There is no timeline to maintain, and every prediction uses the present positions of scans. In exchange the
-//! evicted part is only likely to be among the latest.
+//! No timeline has to be maintained, and every prediction uses the current positions of scans. In exchange
+//! the evicted part is only likely to be among the latest.
 //!
-//! Source: Vanderkooy, 2023, on sampling for predictive buffer management.
-//! **Choice:** the latest part of a batch is set aside if it may not leave, or if it frees nothing because a
-//! neighbour needs its pages. Then another batch is drawn, because the second of the same ten may be wanted soon. If
-//! any part may leave, one is found. The draws come from a hash of the time and a counter: the same run draws the
-//! same parts.
-//! **Cost:** a victim takes ten predictions, and ten more for each part that is set aside.
+//! Source: Vanderkooy, 2023, on sampling for predictive buffer management. **Choice:** the latest part of a
+//! batch is set aside if it may not be evicted, or if it frees nothing because a neighbour needs its pages.
+//! Then another batch is drawn, because the second of the same ten may be wanted soon. If any part may be
+//! evicted, one is found. **Choice:** the draws come from a hash of the time and a counter, so the same run
+//! draws the same parts. **Cost:** a victim takes ten predictions, and ten more for each part that is set
+//! aside.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ use crate::part::PartKey;
 use crate::state::State;
 use crate::time::Instant;
 
-/// How many candidates are compared for one victim.
+/// The number of candidates that are compared for one victim.
 const CANDIDATES: usize = 10;
 
-/// The parts to draw from: see the module's text.
+/// The parts to draw from.
 #[derive(Clone, Debug, Default)]
 pub struct Sampling {
     parts: Vec<PartKey>,
@@ -37,7 +37,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// The sequence that starts at a time: two evictions need not use the same one, and no state is kept.
+    /// The sequence that starts at a time. Two evictions need not use the same sequence, so no state is kept.
     fn from(now: Instant) -> Self {
         Numbers { at: Numbers { at: now.as_nanos() }.next() }
     }
@@ -74,7 +74,8 @@ impl Sampling {
         self.index.insert(self.parts[b], b);
     }
 
-    /// Draws distinct parts from those at `from` and behind; they are at `from` and behind afterwards.
+    /// Draws distinct parts from those at `from` and behind, and returns them. Drawn parts stay at `from` and
+    /// behind.
     fn draw(&mut self, from: usize, numbers: &mut Numbers) -> Vec<PartKey> {
         let count = CANDIDATES.min(self.parts.len() - from);
         for at in from..from + count {
@@ -96,7 +97,7 @@ impl Predictive for Sampling {
         }
     }
 
-    /// Predictions are made when they are asked for.
+    /// Nothing is ever overdue: predictions are made on demand.
     fn overdue(&mut self, _now: Instant) -> Vec<(TableId, ChunkNo)> {
         Vec::new()
     }

@@ -1,18 +1,17 @@
 //! The timeline of predictive buffer management: parts in buckets by the time of their next use.
 //!
-//! Near times have narrow buckets and distant times wide ones: ten groups of five buckets, the first of 100 ms each,
-//! each group's twice as wide as those before. The last bucket has everything beyond. A part stays in its bucket as
-//! time passes. If the bucket's time has passed and the part is still there, its scan was slower than predicted, and
-//! the part is predicted again. The parts of the latest bucket are evicted first.
+//! Near times have narrow buckets and distant times wide ones. There are ten groups of five buckets. The
+//! first group's buckets are 100 ms wide, each further group's twice as wide as those before. The last bucket
+//! has everything beyond. A part stays in its bucket as time passes. If the bucket's time has passed and the
+//! part is still there, its scan was slower than predicted, and the part is predicted again. The parts of the
+//! latest bucket are evicted first.
 //!
-//! Source: Switakowski, Boncz, Zukowski, VLDB 2012, section 3.
-//! **Deviation:** the paper shifts all buckets by one place as time passes. Here a bucket keeps the absolute time at
-//! which it ends, so nothing is shifted, and a jump of the clock costs nothing. The order is the same.
-//! **Choice:** within a bucket the part that was added last is evicted first: scans go forward, so it is the
-//! furthest.
-//! **Choice:** a chunk wanted only by scans that had to give it back goes into the last bucket.
-//! **Cost:** insertion and removal are constant, besides one logarithmic look-up of the part and one in about a
-//! hundred buckets.
+//! Source: Switakowski, Boncz, Zukowski, VLDB 2012, section 3. **Deviation:** the paper shifts all buckets by
+//! one place as time passes. Here a bucket keeps the absolute time at which it ends, so nothing is shifted,
+//! and a jump of the clock costs nothing. The order is the same. **Choice:** within a bucket the part that
+//! was added last is evicted first: scans go forward, so it is the furthest. **Choice:** a chunk wanted only
+//! by scans that had to give it back goes into the last bucket. **Cost:** insertion and removal are constant,
+//! besides one logarithmic look-up of the part and one among about a hundred buckets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,7 +28,7 @@ use crate::time::{Instant, Span};
 const SLICE: Span = Span::from_millis(100);
 const GROUPS: u32 = 10;
 const BUCKETS_PER_GROUP: u64 = 5;
-/// The slices that all groups together reach.
+/// The number of slices that all groups together cover.
 const REACH: u64 = BUCKETS_PER_GROUP * ((1 << GROUPS) - 1);
 
 /// The end of the bucket of an event `until` after `now`, in slices since the origin.
@@ -51,12 +50,12 @@ struct Node {
     after: Option<u32>,
 }
 
-/// The parts in their buckets: see the module's text.
+/// The parts in their buckets.
 #[derive(Clone, Default)]
 pub struct Timeline {
     nodes: Nodes<Node>,
     index: BTreeMap<PartKey, u32>,
-    /// The part that came into each bucket last, by the bucket's end.
+    /// The part that was added last to each bucket, by the bucket's end.
     buckets: BTreeMap<u64, u32>,
 }
 
@@ -69,8 +68,8 @@ impl fmt::Debug for Timeline {
 }
 
 impl Timeline {
-    /// Puts a part into the bucket of its next use, out of the one it is in. A part whose bucket does not
-    /// change keeps its place in it.
+    /// Moves a part into the bucket of its next use. A part whose bucket does not change keeps its place in
+    /// it.
     fn place(&mut self, part: PartKey, bucket: u64) {
         match self.index.get(&part).copied() {
             Some(at) if self.nodes[at].bucket == bucket => return,
@@ -101,7 +100,7 @@ impl Timeline {
         self.nodes.free(at);
     }
 
-    /// The parts of one bucket, the last one in first.
+    /// The parts of one bucket, last added first.
     fn bucket(&self, first: u32) -> impl Iterator<Item = PartKey> {
         let nodes = std::iter::successors(Some(first), |at| self.nodes[*at].after);
         nodes.map(|at| self.nodes[at].part)

@@ -1,14 +1,13 @@
 //! Attach: a new scan joins a running one.
 //!
-//! It chooses the running scan with the largest remaining overlap and starts at that scan's position, reads to the
-//! end of its own need, and wraps around to where it began. Both read the same chunks at the same time until one is
-//! faster. After that they stay apart.
+//! It chooses the running scan with the largest remaining overlap and starts at that scan's position. It
+//! reads to the end of its own need, and wraps around to its start. Both scans read the same chunks at the
+//! same time until one is faster. After that they stay apart.
 //!
-//! Source: Zukowski et al., VLDB 2007, section 3; overlap in column storage section 6.2: chunks in common times the
-//! bytes per chunk of the columns in common.
-//! **Choice:** a scan that must read in table order starts at its beginning; others join it as any other scan.
-//! Everything else is as in `normal`.
-//! **Cost:** a registration is linear in the running scans and their runs of chunks.
+//! Source: Zukowski et al., VLDB 2007, section 3. Overlap in column storage, section 6.2: chunks in common
+//! times the bytes per chunk of the columns in common. **Choice:** a scan that must read in table order
+//! starts at its beginning; others join it like any other scan. Everything else is as in `normal`. **Cost:**
+//! a registration is linear in the running scans and their runs of chunks.
 
 use std::cmp::Reverse;
 
@@ -18,10 +17,10 @@ use crate::replacement::lru::Lru;
 use crate::scan::Scan;
 use crate::state::State;
 
-/// See the module's text.
+/// Independent scans that start at the position of a running one, with LRU.
 pub type Attach = Sequential<Join, Lru>;
 
-/// At the position of the running scan whose remaining need overlaps most with the new one's.
+/// Starts at the position of the running scan whose remaining need overlaps most with the new one's.
 #[derive(Clone, Debug, Default)]
 pub struct Join;
 

@@ -1,5 +1,5 @@
-//! What several policies compute from the state: how long scans have waited, which chunks a scan could be handed or
-//! lacks.
+//! Computations that several policies share: waiting times, and the chunks that a scan lacks or could be
+//! handed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -22,12 +22,12 @@ pub fn next_in_order(state: &State, scan: &Scan) -> Option<ChunkNo> {
     scan.next_in_order().filter(|c| state.is_available(scan, *c))
 }
 
-/// How many decoded parts, or gaps between unclaimed chunks, are visited for [`freshly_decoded`].
+/// The number of decoded parts, or of gaps between unclaimed chunks, that [`freshly_decoded`] visits.
 const DECODED_PARTS_LOOKED_AT: usize = 256;
 
-/// The available, unclaimed chunk of which most is decoded in the scan's columns. It costs this scan no decoding as
-/// long as the arrays are kept. If thousands of small chunks are kept decoded, only the first few hundred parts are
-/// compared. Cost: bounded.
+/// The available, unclaimed chunk with the most decoded bytes in the scan's columns. It costs this scan no
+/// decoding while the arrays are kept. If thousands of small chunks are kept decoded, only the first few
+/// hundred parts are compared. Cost: bounded.
 pub fn freshly_decoded(state: &State, scan: &Scan) -> Option<ChunkNo> {
     let first_part = |chunk| PartKey { table: scan.table, chunk: ChunkNo(chunk), column: ColumnNo(0) };
     let mut looks = DECODED_PARTS_LOOKED_AT;
@@ -55,8 +55,8 @@ pub fn freshly_decoded(state: &State, scan: &Scan) -> Option<ChunkNo> {
     best.map(|(_, Reverse(chunk))| chunk)
 }
 
-/// The next chunk of a scan in table order; for other scans the available, unclaimed one that fewest others want, the
-/// lowest of equals.
+/// The next chunk of a scan in table order. For other scans the available, unclaimed chunk that the fewest
+/// other scans want, the lowest of equals.
 pub fn least_wanted(state: &State, scan: &Scan) -> Option<ChunkNo> {
     if scan.in_order() {
         return next_in_order(state, scan);
@@ -71,8 +71,9 @@ pub fn least_wanted(state: &State, scan: &Scan) -> Option<ChunkNo> {
         .map(|(_, chunk)| chunk)
 }
 
-/// How many scans still want a chunk of this class in columns the scan uses: the fewer, the higher the use
-/// relevance (Fig. 3; in Fig. 11 the cached pages above the line are the same for every available chunk).
+/// The number of scans that still want a chunk of this class in columns that the scan uses. The fewer, the
+/// higher the use relevance (Fig. 3; in Fig. 11 the cached pages above the line are the same for every
+/// available chunk).
 pub(crate) fn competition(table: &Table, class: &Class, scan: &Interest) -> u32 {
     match table.layout().storage() {
         Storage::Row => class.key.interested.len(),
@@ -83,26 +84,26 @@ pub(crate) fn competition(table: &Table, class: &Class, scan: &Interest) -> u32 
     }
 }
 
-/// Whether this class's chunks can be handed to the scan.
+/// Returns whether this class's chunks can be handed to the scan.
 pub(crate) fn deliverable(class: &Class, slot: ScanSlot, interest: &Interest) -> bool {
     class.key.interested.contains(slot)
         && !class.key.claimed.contains(slot)
         && class.key.is_available_to(slot, &interest.columns)
 }
 
-/// Whether a scan still needs this class's chunks and they will not be complete for it without a load.
+/// Returns whether a scan still needs this class's chunks, and only a load can complete them for it.
 pub(crate) fn lacks(class: &Class, slot: ScanSlot, interest: &Interest) -> bool {
     class.key.interested.contains(slot) && !class.key.is_supplied_to(slot, &interest.columns)
 }
 
 /// The first of a scan's upcoming chunks from `position` on that is neither resident nor arriving, within the
-/// distance that the scan may be supplied: `starved_below` chunks per worker, including those in use, and more of them if
-/// they are small ([`AbmConfig::ahead_bytes`](crate::AbmConfig::ahead_bytes)).
+/// scan's distance. The distance is `starved_below` chunks per worker, including those in use, and more if
+/// chunks are small ([`AbmConfig::ahead_bytes`](crate::AbmConfig::ahead_bytes)).
 pub fn first_unsupplied(state: &State, scan: &Scan, position: ChunkNo) -> Option<ChunkNo> {
     state.within_reach(scan, position, scan.claimed_count()).find(|c| !state.is_supplied(scan, *c))
 }
 
-/// The parts of a class's chunks that could be evicted. Columns that nobody wants have been evicted by then.
+/// The parts of a class's chunks that could be evicted. Columns that no scan wants have been evicted earlier.
 pub(crate) fn parts_of<'a>(
     table: TableId,
     classes: &'a Classes,
@@ -113,7 +114,7 @@ pub(crate) fn parts_of<'a>(
         .flat_map(move |chunk| class.key.resident.iter().map(move |column| PartKey { table, chunk, column }))
 }
 
-/// The next chunks of scans in table order: these scans can use nothing else.
+/// The next chunks of scans in table order: these scans can use no other chunk.
 pub fn in_order_windows(state: &State) -> BTreeSet<(TableId, ChunkNo)> {
     let mut windows = BTreeSet::new();
     for (id, table) in state.tables() {

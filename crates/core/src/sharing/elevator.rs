@@ -1,27 +1,27 @@
 //! Elevator: one cursor per table for all scans.
 //!
-//! Chunks are read strictly in table order, wrapping at the end and skipping chunks that nobody needs, in the union
-//! of the columns needed there. A chunk stays until all scans that waited for it have used it; only then there is
-//! room for the next. It reads least of all policies, and every scan is as slow as the slowest.
+//! Chunks are read strictly in table order, in the union of the columns needed there. The cursor wraps at the
+//! end and skips chunks that no scan needs. A chunk stays until all scans that waited for it have used it;
+//! only then there is room for the next. This policy reads least, and every scan is as slow as the slowest.
 //!
-//! Source: Zukowski, Boncz, Kersten 2004, section 3.1; Zukowski et al., VLDB 2007, section 3.
-//! **Choices:**
-//! - A scan takes the chunks that were read for it in the order of reading. Chunks that were in the window when it
-//!   registered may be used after that, but the scan does not keep them there.
+//! Source: Zukowski, Boncz, Kersten 2004, section 3.1; Zukowski et al., VLDB 2007, section 3. **Choices:**
+//! - A scan takes the chunks that were read for it in the order of reading. It may use chunks afterwards that
+//!   were in the window when it registered, but does not keep them there.
 //! - A scan that holds a chunk for longer than `stall_after` does not delay the cursor.
 //! - With several tables, the one whose scan has waited longest reads next.
 //! - A scan in table order joins when the cursor reaches its next chunk.
-//! - Matching chunks are read where the cursor of the scan's own table stops, and stay as long as that stop. They move no
-//!   cursor of theirs.
-//! - The cursor stops at a chunk for all its users or not at all. Only if the whole buffer could not hold the union
-//!   of their columns, the chunk is read for one scan.
-//! - Of the chunks that have left the window and are wanted by later scans, the one that the cursor reaches last is
-//!   evicted first.
+//! - Matching chunks are read where the cursor of the scan's own table stops, and stay as long as that stop.
+//!   They move no cursor in their own table.
+//! - The cursor stops at a chunk for all its users or not at all. Only if the whole buffer could not hold the
+//!   union of their columns, the chunk is read for one scan.
+//! - Of the chunks that have left the window and are wanted by later scans, the one that the cursor reaches
+//!   last is evicted first.
 //! - Chunks that the mechanism reads because nothing else moves change neither cursor nor window.
 //!
-//! **Cost:** a load is linear in the runs of chunks that the cursor skips and in the scans that use the stop. Handing
-//! out a chunk is logarithmic in the window, or in the chunks if nothing was read for the scan. The end of a scan is
-//! linear in the stops that wait for it, and making room in the chunks that have left the window.
+//! **Cost:** a load is linear in the runs of chunks that the cursor skips and in the scans that use the stop.
+//! Handing out a chunk is logarithmic in the window, or in the chunks if nothing was read for the scan. The
+//! end of a scan is linear in the stops that wait for it. Making room is linear in the chunks that have left
+//! the window.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,13 +37,13 @@ use crate::state::State;
 use crate::table::Table;
 use crate::time::Instant;
 
-/// See the module's text.
+/// The elevator policy: a sweep per table.
 #[derive(Clone, Debug, Default)]
 pub struct Elevator {
     sweeps: BTreeMap<TableId, Sweep>,
 }
 
-/// The cursor of one table, and the stops that some scan still waits for. The cursor only moves forward, so the
+/// The cursor of one table, and the stops that scans still wait for. The cursor only moves forward, so the
 /// window is in cyclic order from its oldest stop on.
 #[derive(Clone, Debug, Default)]
 struct Sweep {
@@ -53,7 +53,7 @@ struct Sweep {
     by_age: BTreeMap<u64, ChunkNo>,
     /// The stops that wait for a scan, by age.
     waiting_for: BTreeMap<ScanId, BTreeMap<u64, ChunkNo>>,
-    /// Chunks that have left the window or were never in it; some have no data any more.
+    /// Chunks that have left the window or were never in it. Some have lost their data.
     outside: BTreeSet<ChunkNo>,
     /// The stop that was chosen last.
     chosen: Option<ChunkNo>,
@@ -62,7 +62,7 @@ struct Sweep {
 #[derive(Clone, Debug)]
 struct Stop {
     age: u64,
-    /// The scans for which the chunk was read and which have not used it yet.
+    /// The scans for which the chunk was read and that have not used it.
     waiting: BTreeSet<ScanId>,
 }
 
@@ -125,13 +125,14 @@ impl Sweep {
     }
 }
 
-/// A stop the cursor could make: the chunk, and the scans that would use it.
+/// A possible stop of the cursor: the chunk, and the scans that would use it.
 struct Candidate {
     chunk: ChunkNo,
     users: Vec<ScanSlot>,
 }
 
-/// Whether the scan would use a chunk of this class that the cursor reads, and when it needs its load.
+/// Returns whether the cursor should read this chunk for the scan: the scan lacks it, can take it next and is
+/// not stalled.
 fn waits_for(state: &State, table: &Table, class: &Class, slot: ScanSlot, chunk: ChunkNo) -> bool {
     let interest = table.interest(slot);
     let scan = state.scan(interest.scan);
@@ -161,7 +162,7 @@ fn next_stop(state: &State, table: &Table, cursor: ChunkNo) -> Option<Candidate>
     })
 }
 
-/// The read at a stop, on behalf of the user that has waited longest.
+/// The read at a stop, for the user that has waited longest.
 fn choice_at(state: &State, table: &Table, stop: &Candidate) -> Option<LoadChoice> {
     let users = || stop.users.iter().map(|slot| state.scan(table.interest(*slot).scan));
     let longest = users().min_by_key(|s| (s.waiting_since().is_none(), last_wish(s), s.id))?;
@@ -175,13 +176,13 @@ fn choice_at(state: &State, table: &Table, stop: &Candidate) -> Option<LoadChoic
     Some(LoadChoice { scan: longest.id, chunk: stop.chunk, columns, or_own: false, alone: false })
 }
 
-/// Since when the scan waits, or when it was last handed a chunk.
+/// The start of the scan's wait, or the time of its last delivery.
 fn last_wish(scan: &Scan) -> Instant {
     scan.waiting_since().unwrap_or(scan.served)
 }
 
-/// The available chunk of a scan that comes first in cyclic order from `oldest` on; chunks that are
-/// available because they have no data come last.
+/// The available chunk of a scan that comes first in cyclic order from `oldest` on. Chunks that are available
+/// because they have no data come last.
 fn first_available(state: &State, scan: &Scan, oldest: ChunkNo) -> Option<ChunkNo> {
     let table = state.table(scan.table);
     let rounds = [oldest.0..u32::MAX, 0..oldest.0];
@@ -191,7 +192,7 @@ fn first_available(state: &State, scan: &Scan, oldest: ChunkNo) -> Option<ChunkN
 }
 
 impl Elevator {
-    /// The chunks that go with those in the windows: they stay as long.
+    /// The matching chunks of the chunks in the windows, which stay as long.
     fn matching_of_windows(&self, state: &State) -> BTreeSet<(TableId, ChunkNo)> {
         let mut matching = BTreeSet::new();
         for scan in state.joining() {
@@ -286,7 +287,7 @@ impl SharingPolicy for Elevator {
         for (id, table) in state.tables() {
             let sweep = self.sweeps.entry(id).or_default();
             if table.chunks_with_data() > sweep.window.len() + sweep.outside.len() {
-                // It was read before this policy took over.
+                // The chunk was read before this policy took over.
                 let all = table.with_data(0..u32::MAX);
                 sweep.outside.extend(all.filter(|chunk| !sweep.window.contains_key(chunk)));
             }

@@ -1,9 +1,9 @@
-//! Which chunk next, and for whom? One policy, one file.
+//! Sharing policies: the next chunk to read, and the scan that gets it. One policy, one file.
 //!
-//! Under [`normal`] and [`attach`] every scan has a position of its own ([`sequential`]). [`elevator`] has one cursor
-//! for all scans of a table. [`relevance`] and [`relevance_2004`] compare the needs of all scans. Eviction while
-//! scans read independently is in [`replacement`](crate::replacement). The questions to a policy are in
-//! [`policy`](crate::policy).
+//! Under [`normal`] and [`attach`] every scan has a position of its own ([`sequential`]). [`elevator`] has
+//! one cursor for all scans of a table. [`relevance`] and [`relevance_2004`] compare the needs of all scans.
+//! Eviction while scans read independently is in [`replacement`](crate::replacement). The questions to a
+//! policy are in [`policy`](crate::policy).
 
 pub mod attach;
 pub mod candidates;

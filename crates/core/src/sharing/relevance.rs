@@ -1,38 +1,41 @@
-//! Relevance: load, keep and hand out the chunks that help most scans.
+//! Relevance: loads, keeps and hands out the chunks that help most scans.
 //!
-//! The scan with the highest query relevance (starved, short, waiting for long) gets the next load. It loads the
-//! chunk that helps most starved scans per byte. The chunk that helps fewest nearly starved scans per byte is evicted
-//! first. A scan is handed the chunk that fewest other scans still want, so that the chunk can be evicted soon.
+//! The scan with the highest query relevance (starved, short, waiting for long) gets the next load. It loads
+//! the chunk that helps most starved scans per byte. The chunk that helps fewest nearly starved scans per
+//! byte is evicted first. A scan is handed the chunk that the fewest other scans still want, so that the
+//! chunk can be evicted soon.
 //!
-//! Source: Zukowski et al., VLDB 2007; row functions section 4 and Fig. 3, column functions section 6 and Fig. 11.
-//! The table's storage model decides which set is used.
-//! **Choices**, where the paper says nothing:
+//! Source: Zukowski et al., VLDB 2007; row functions in section 4 and Fig. 3, column functions in section 6
+//! and Fig. 11. The table's storage model selects the functions. **Choices**, where the paper says nothing:
 //! - Waiting time is measured in mean load times, so that the policy does not depend on the device's speed.
-//! - A chunk that is being loaded counts as available: with several loads in flight a scan would otherwise cause the
-//!   same load twice. With one load in flight this is the paper's definition.
-//! - Pages are counted by the column's mean bytes per chunk. Chunks of one interest class are then equally relevant,
-//!   and a decision visits classes, never chunks.
+//! - A chunk that is being loaded counts as available: with several loads in flight a scan would otherwise
+//!   cause the same load twice. With one load in flight this is the paper's definition.
+//! - Pages are counted by the column's mean bytes per chunk. Chunks of one interest class are then equally
+//!   relevant, and a decision visits classes, never chunks.
 //! - A starved scan's weight divides the chunks it needs and multiplies its waiting time.
-//! - Chunks of equal keep relevance are evicted by fewest interested scans. Parts that nobody wants are evicted
-//!   first, least recently used first.
-//! - Available chunks that are kept decoded are handed out first, before useRelevance is asked: where processors are
-//!   as scarce as bandwidth, a shared decode counts as much as a read. The papers keep nothing decoded.
-//! - In column storage a chunk is useful to a scan, and needed by the trigger, if it is complete for its columns.
-//!   Incomplete chunks are kept by their keep relevance only: otherwise the buffer could fill up with chunks that no
-//!   scan can be handed and that may not be evicted.
-//! - A point read that waits for pages of a chunk (2004, section 4.2) counts as one more starved scan in the load
-//!   relevance of that chunk, if the load reads one of its columns: the load answers it. Point reads alone cause no
-//!   loads.
-//! - A chunk with matching chunks of other tables is available with all of them. Its load relevance counts the starved scans
-//!   that the load helps in any of the tables, over all bytes that it reads; up to 256 such chunks of a scan are compared one
-//!   by one. A matching chunk that is complete is as useful to a starved scan as the chunk that it goes with.
-//! - A scan of small chunks is starved with more of them, see [`AbmConfig::ahead_bytes`](crate::AbmConfig::ahead_bytes).
+//! - Of chunks of equal keep relevance, the one with the fewest interested scans is evicted first. Parts that
+//!   no scan wants are evicted before all others, least recently used first.
+//! - Available chunks that are kept decoded are handed out first, before useRelevance is evaluated: if
+//!   processors are as scarce as bandwidth, a shared decode counts as much as a read. The papers keep nothing
+//!   decoded.
+//! - In column storage a chunk is useful to a scan, and needed by the trigger, if it is complete for the
+//!   scan's columns. Incomplete chunks are kept by their keep relevance only: otherwise the buffer could fill
+//!   up with chunks that no scan can be handed and that may not be evicted.
+//! - A point read that waits for pages of a chunk (2004, section 4.2) counts as one more starved scan in the
+//!   load relevance of that chunk, if the load reads one of its columns, because the load answers it. Point
+//!   reads alone cause no loads.
+//! - A chunk with matching chunks of other tables is available with all of them. Its load relevance counts
+//!   the starved scans that the load helps in any of the tables, over all bytes that it reads; up to 256 such
+//!   chunks of a scan are compared one by one. A complete matching chunk is as useful to a starved scan as
+//!   the scan's own chunk.
+//! - A scan of small chunks is starved with more chunks than other scans, see
+//!   [`AbmConfig::ahead_bytes`](crate::AbmConfig::ahead_bytes).
 //! - A scan in table order asks for its next chunk only, and its next chunks are not evicted.
 //!
 //! **Bounded wait:** a starved scan that still needs C chunks, among n running scans, is chosen after at most
-//! `n (C + 1)` loads: its relevance grows by 1/n per load time, that of a scan that is served starts anew.
-//! **Cost:** a decision is linear in scans, interest classes and chunks that point reads wait for, and for a scan with matching
-//! chunks in those that go with up to 256 of its chunks.
+//! `n (C + 1)` loads: its relevance grows by 1/n per load time, and that of a scan that is served starts
+//! again. **Cost:** a decision is linear in scans, interest classes and chunks that point reads wait for. For
+//! a scan with matching chunks it is also linear in the matching chunks of up to 256 of its chunks.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -49,11 +52,11 @@ use crate::set::ColumnSet;
 use crate::state::State;
 use crate::table::{Interest, Table};
 
-/// See the module's text.
+/// The relevance policy. It keeps no notes.
 #[derive(Clone, Debug, Default)]
 pub struct Relevance {}
 
-/// A fraction compared without rounding: scans helped, over bytes.
+/// A fraction that is compared without rounding: scans helped, over bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio {
     over: u64,
@@ -81,8 +84,8 @@ fn running(state: &State) -> u64 {
     state.tables().map(|(_, table)| u64::from(table.running())).sum()
 }
 
-/// How much a scan's needs count: the time it has waited, minus running scans times chunks needed times the time of a
-/// load. That is the paper's formula times running scans, in integers.
+/// The urgency of a scan's needs: the time it has waited, minus running scans times chunks needed times the
+/// time of a load. That is the paper's formula times running scans, in integers.
 fn relevance_among(state: &State, scan: &Scan, running: u64) -> i128 {
     let weight = i128::from(scan.weight);
     let unit = i128::from(state.load_time_ns().max(1));
@@ -91,18 +94,19 @@ fn relevance_among(state: &State, scan: &Scan, running: u64) -> i128 {
     waited - needed * unit / weight
 }
 
-/// What a load does: the starved scans it helps, all that want the chunk, and what it reads.
+/// The effect of a load: the starved scans that it helps, all scans that want the chunk, and the columns that
+/// it reads.
 struct Gain {
     starved: u64,
     all: u64,
     /// The columns that it completes.
     columns: ColumnSet,
-    /// Those of them that it has to read.
+    /// The completed columns that it has to read.
     missing: ColumnSet,
 }
 
-/// What a load of this class's chunks for these columns, and for those of the scans that it helps, does. `starved` are known to
-/// be helped.
+/// The effect of a load of this class's chunks for these columns, and for the columns of the scans that it
+/// helps. `starved` scans are known to be helped.
 fn gain(table: &Table, class: &Class, own: &ColumnSet, mut starved: u64) -> Gain {
     let helped = class.key.interested.intersection(table.starved());
     let mut columns = own.clone();
@@ -127,14 +131,15 @@ impl Gain {
     }
 }
 
-/// The columns a load of this class's chunks would complete for `scan`, and its load relevance (Fig. 3,
+/// The columns that a load of this class's chunks would complete for `scan`, and its load relevance (Fig. 3,
 /// 11). `None` if the chunks lack nothing.
 pub(crate) fn load_relevance(table: &Table, class: &Class, scan: &Interest) -> Option<(Ratio, ColumnSet)> {
     let gain = gain(table, class, &scan.columns, u64::from(scan.in_order));
     (!gain.missing.is_empty()).then(|| (gain.ratio(table), gain.columns))
 }
 
-/// The same for a chunk of a scan with all that goes with it: scans helped in any of the tables, over all bytes.
+/// [`load_relevance`] for a chunk of a scan with all its matching chunks: scans helped in any of the tables,
+/// over all bytes.
 fn load_relevance_with_matching(state: &State, scan: &Scan, chunk: ChunkNo) -> (Ratio, ColumnSet) {
     let table = state.table(scan.table);
     let own = gain(table, table.class_of(chunk), &scan.columns, u64::from(scan.in_order()));
@@ -159,10 +164,10 @@ fn load_relevance_with_matching(state: &State, scan: &Scan, chunk: ChunkNo) -> (
     (Ratio::new(ratio.over, ratio.under), own.columns)
 }
 
-/// How many chunks of a scan with matching chunks are compared, one by one.
+/// The number of chunks of a scan with matching chunks that are compared one by one.
 const MATCHING_LOOKED_AT: usize = 256;
 
-/// The load relevance of a chunk that this many point reads wait for: each counts as a starved scan.
+/// The load relevance of a chunk for which this many point reads wait. Each counts as a starved scan.
 fn with_points(table: &Table, ratio: Ratio, reads: u32) -> Ratio {
     let each = match table.layout().storage() {
         Storage::Row => u64::from(table.running()),
@@ -194,7 +199,7 @@ pub(crate) fn keep_relevance(table: &Table, class: &Class) -> Ratio {
     }
 }
 
-/// Whether a starved scan could be handed this class's chunks.
+/// Returns whether a starved scan could be handed this class's chunks.
 pub(crate) fn useful_to_starved(table: &Table, class: &Class) -> bool {
     let mut starved = class.key.interested.intersection(table.starved());
     starved.subtract(&class.key.unmatched);
@@ -344,7 +349,8 @@ impl SharingPolicy for Relevance {
     }
 }
 
-/// Whether something that the scan needs is neither resident nor arriving; always true for scans in table order.
+/// Returns whether a part that the scan needs is neither resident nor arriving. Always true for scans in
+/// table order.
 fn could_load(state: &State, scan: &Scan) -> bool {
     scan.in_order() || state.interest(scan).reach.supplied < scan.chunks_needed()
 }

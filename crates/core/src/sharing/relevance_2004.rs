@@ -1,15 +1,14 @@
 //! Relevance 2004: the first relevance functions, over equivalence classes.
 //!
-//! The scan that has waited longest gets a chunk that it wants and that helps most other starved scans. If no scan is
-//! starved, the chunk that interests most scans is read ahead. The chunk that interests fewest scans is evicted,
-//! unless it is the only one that some scan has.
+//! The scan that has waited longest gets a chunk that it wants and that helps most other starved scans. If no
+//! scan is starved, the chunk that interests most scans is read ahead. The chunk that interests fewest scans
+//! is evicted, unless it is the only chunk that some scan has.
 //!
-//! Source: Zukowski, Boncz, Kersten, CWI INS-E0411, 2004, sections 3.1 and 4.1. A scan is starved here if it has no
-//! available chunk at all.
-//! **Choices:** the report does not say which available chunk a scan is handed; it is the one that fewest others
-//! want, as in 2007. Reading ahead that no scan waits for evicts only chunks that interest fewer scans, and stops
-//! when every scan has `starved_below` chunks per worker in reach. In column storage a load reads the columns of all
-//! starved scans that it helps.
+//! Source: Zukowski, Boncz, Kersten, CWI INS-E0411, 2004, sections 3.1 and 4.1. A scan is starved here if it
+//! has no available chunk at all. **Choices:** the report does not say which available chunk a scan is
+//! handed; it is the one that the fewest other scans want, as in 2007. Reading ahead that no scan waits for
+//! evicts only chunks that interest fewer scans. It stops when every scan has `starved_below` chunks per
+//! worker in reach. In column storage a load reads the columns of all starved scans that it helps.
 //! **Waiting:** the scan that has waited longest is served next. No bound is promised, and none is tested.
 //! **Cost:** a decision is linear in scans and interest classes.
 
@@ -26,7 +25,7 @@ use crate::set::ColumnSet;
 use crate::state::State;
 use crate::table::Table;
 
-/// See the module's text.
+/// The relevance policy of 2004. It keeps no notes.
 #[derive(Clone, Debug, Default)]
 pub struct Relevance2004 {}
 
@@ -35,13 +34,13 @@ pub(crate) fn starved_2004(table: &Table) -> SlotSet {
     table.starved().iter().filter(|s| table.interest(*s).reach.supplied == 0).collect()
 }
 
-/// fetchRelevance (section 3.1) for a trigger that wants the chunk: the starved scans it helps; if nobody
-/// is starved, the scans interested in it.
+/// fetchRelevance (section 3.1) for a trigger that wants the chunk: the starved scans that it helps; if no
+/// scan is starved, the scans interested in it.
 pub(crate) fn fetch_relevance(class: &Class, starved: &SlotSet) -> (u32, u32) {
     (class.key.interested.intersection_len(starved), class.key.interested.len())
 }
 
-/// keepRelevance (section 3.1) of a chunk nobody holds.
+/// keepRelevance (section 3.1) of a chunk that no worker holds.
 pub(crate) fn keep_relevance_2004(table: &Table, class: &Class) -> u32 {
     let only_one = class.key.interested.iter().any(|slot| {
         let interest = table.interest(slot);

@@ -1,14 +1,14 @@
-//! Independent scans: every scan reads its chunks in a fixed circular order, and loads are served first come first
-//! served.
+//! Independent scans: every scan reads its chunks in a fixed circular order, and loads are served first come
+//! first served.
 //!
-//! Parameters are where a scan starts ([`Start`]) and what is evicted ([`Replacement`]). `normal`, `attach` and the
-//! policies of predictive buffer management differ in nothing else.
+//! The parameters are the start of a scan ([`Start`]) and the choice of victims ([`Replacement`]). `normal`,
+//! `attach` and the policies of predictive buffer management differ in nothing else.
 //!
-//! **Choice:** a request is as old as the delivery of the chunk before it, because prefetching asks for the next
-//! chunk at that moment.
-//! **Bounded wait:** between two loads for a scan every other scan is served at most `starved_below` times per
-//! worker, and with small chunks as often again as loads may be in flight.
-//! **Cost:** a delivery is logarithmic in the runs of chunks. Choosing a load is linear in the scans that need none.
+//! **Choice:** a request is as old as the delivery of the chunk before it, because prefetching asks for the
+//! next chunk at that moment. **Bounded wait:** between two loads for a scan every other scan is served at
+//! most `starved_below` times per worker. With small chunks, it may be served as many more times as loads may
+//! be in flight. **Cost:** a delivery is logarithmic in the runs of chunks. Choosing a load is linear in the
+//! scans that need none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -22,13 +22,13 @@ use crate::scan::Scan;
 use crate::state::State;
 use crate::time::Instant;
 
-/// Where does a scan begin?
+/// The choice of the chunk at which a scan begins.
 pub trait Start: Clone + Debug + Default + Send + 'static {
-    /// The chunk from which a new scan reads forward; `running` knows the positions of the others.
+    /// The chunk from which a new scan reads forward. `running` knows the positions of the others.
     fn position(&self, state: &State, running: &Sequences, new: &Scan) -> ChunkNo;
 }
 
-/// At its first chunk.
+/// Starts at the scan's first chunk.
 #[derive(Clone, Debug, Default)]
 pub struct FromBeginning;
 
@@ -38,7 +38,7 @@ impl Start for FromBeginning {
     }
 }
 
-/// See the module's text.
+/// A policy of independent scans: `S` chooses their start, `R` the parts to evict.
 #[derive(Clone, Debug, Default)]
 pub struct Sequential<S, R> {
     sequences: Sequences,
@@ -93,11 +93,11 @@ impl<S: Start, R: Replacement> SharingPolicy for Sequential<S, R> {
     }
 }
 
-/// The position of every scan and the queue of their requests.
+/// The position of every scan, and the queue of their requests.
 #[derive(Clone, Debug, Default)]
 pub struct Sequences {
     position: BTreeMap<ScanId, ChunkNo>,
-    /// Scans by the time their present request came up: when they were last handed a chunk.
+    /// Scans by the time of their current request, which is the time of their last delivery.
     queue: BTreeSet<(Instant, ScanId)>,
     since: BTreeMap<ScanId, Instant>,
 }
@@ -116,7 +116,7 @@ impl Sequences {
         }
     }
 
-    /// The scan was handed `chunk` and continues behind it.
+    /// Notes that the scan was handed `chunk` and continues behind it.
     fn advance(&mut self, state: &State, scan: ScanId, chunk: ChunkNo) {
         self.position.insert(scan, ChunkNo(chunk.0 + 1));
         self.requeue(scan, state.now());
@@ -129,7 +129,7 @@ impl Sequences {
         self.queue.insert((now, scan));
     }
 
-    /// Where a scan continues.
+    /// The chunk at which a scan continues.
     pub fn position(&self, scan: ScanId) -> ChunkNo {
         self.position.get(&scan).copied().unwrap_or_default()
     }

@@ -41,7 +41,7 @@ struct Once {
     woken: Arc<Woken>,
 }
 
-/// Whether a task was woken. It is none of loom's, so that it may be dropped when a check fails.
+/// True if a task was woken. It is none of loom's, so that it may be dropped when a check fails.
 #[derive(Default)]
 struct Woken(AtomicBool);
 

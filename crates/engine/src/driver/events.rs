@@ -205,7 +205,7 @@ impl LockedDriver<'_> {
     }
 }
 
-/// Whether such an event may have freed room, or released something.
+/// Returns whether such an event may have freed room, or released something.
 fn may_free(event: &Event) -> bool {
     matches!(
         event,

@@ -47,7 +47,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Whether no query reads or is about to.
+    /// Returns whether no query reads or is about to.
     fn is_idle(&self) -> bool {
         let state = &self.state;
         state.scans.is_empty()

@@ -82,7 +82,8 @@ impl LockedDriver<'_> {
         more
     }
 
-    /// Cancels loads that nobody wants any more. They fail under this lock, before a scan can want them again.
+    /// Cancels loads that no scan wants any more. They fail under this lock, before a scan can want them
+    /// again.
     fn cancel_unwanted(&mut self) {
         let loads: HashSet<LoadId> = self.state.abm.unwanted_loads().into_iter().collect();
         if !loads.is_empty() {

@@ -50,7 +50,7 @@ pub trait Environment: Send + Sync + 'static {
     /// Begins a read.
     fn start(&self, attempt: Attempt);
 
-    /// Aborts an attempt that nobody wants any more. It still has to end; the environment decides how soon.
+    /// Aborts an attempt that no scan wants any more. It still has to end; the environment decides how soon.
     fn abort(&self, attempt: u64);
 
     /// The engine has ended: the host is not called any more.
@@ -94,7 +94,7 @@ pub struct Attempt {
     pub source: Arc<Source>,
     /// What to read.
     pub ranges: Vec<Range<u64>>,
-    /// Whether they may be left in the page cache.
+    /// True if they may be left in the page cache.
     pub may_stay: bool,
 }
 
@@ -151,7 +151,7 @@ impl Cancel {
         self.cancelled.send_replace(true);
     }
 
-    /// Whether it was cancelled.
+    /// Returns whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         *self.cancelled.borrow()
     }

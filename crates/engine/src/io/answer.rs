@@ -11,7 +11,7 @@ use object_store::Error;
 use super::ReadError;
 use crate::sync::Mutex;
 
-/// Whether a request may succeed if it is repeated as it is.
+/// Returns whether a request may succeed if it is repeated as it is.
 ///
 /// | status | repeated | reason |
 /// |---|---|---|
@@ -21,13 +21,14 @@ use crate::sync::Mutex;
 /// | 501, 505, 506, 507, 508, 510, 511 | no | the server never does what the request says |
 /// | all others | no | the request is wrong, not allowed, or asks for what is not there |
 ///
-/// A connection that is refused or reset, and an answer that breaks off, are no status: such requests are repeated.
+/// A connection that is refused or reset, and an answer that breaks off, are no status: such requests are
+/// repeated.
 pub fn may_be_repeated(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 509 | 520..=530)
 }
 
-/// Whether a store may answer so because it does not know the condition `If-Match`: bad request, method or feature not
-/// supported, condition not met, expectation failed.
+/// Returns whether a store may answer so because it does not know the condition `If-Match`: bad request,
+/// method or feature not supported, condition not met, expectation failed.
 pub(super) fn may_refuse_conditions(status: u16) -> bool {
     matches!(status, 400 | 405 | 412 | 417 | 501 | 505)
 }

@@ -26,7 +26,7 @@ impl Joins {
         Joins { gap, bytes_max: REQUEST_BYTES_MAX, boundary: None }
     }
 
-    /// Whether requests end between the end of one part and the start of the next.
+    /// Returns whether requests end between the end of one part and the start of the next.
     pub(crate) fn cut_between(&self, end: u64, start: u64) -> bool {
         self.boundary.is_some_and(|(period, offset)| {
             let before = |at: u64| (at + period - offset % period) / period;

@@ -59,7 +59,8 @@ pub(crate) fn cost_bytes(
     cost
 }
 
-/// Whether a range of a part is read as several of about `bytes`: if it has one and a half times as many.
+/// Returns whether a range of a part is read as several of about `bytes`: if it has one and a half times as
+/// many.
 pub(crate) fn is_cut(range: &Range<u64>, bytes: u64) -> bool {
     ranges_wanted(range, bytes) > 1
 }

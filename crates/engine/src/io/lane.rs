@@ -153,7 +153,7 @@ impl Lane {
         }
     }
 
-    /// Reads under way: those that have a slot and do not wait for the limit.
+    /// Reads in progress: those that have a slot and do not wait for the limit.
     pub(super) fn reading(&self) -> usize {
         (self.bulk_busy + self.points_busy).saturating_sub(self.limited)
     }
@@ -172,7 +172,7 @@ impl Lane {
         }
     }
 
-    /// Whether anything has arrived since then.
+    /// Returns whether anything has arrived since then.
     pub(super) fn has_answered_since(&self, at: Instant) -> bool {
         self.arrived > at
     }

@@ -69,7 +69,7 @@ struct Waiting {
     asked: u64,
     /// Bytes to transfer between `begin` and `finish`.
     bytes: f64,
-    /// Whether it is a point read.
+    /// True if it is a point read.
     first: bool,
     begin: Instant,
     finish: Instant,

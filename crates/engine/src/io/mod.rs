@@ -143,7 +143,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether the same request may succeed if it is repeated.
+    /// Returns whether the same request may succeed if it is repeated.
     pub fn is_transient(&self) -> bool {
         use std::io::ErrorKind;
         match self {
@@ -175,12 +175,12 @@ impl ReadError {
         }
     }
 
-    /// Whether a store says that it gets too many requests.
+    /// Returns whether a store says that it gets too many requests.
     pub(crate) fn is_refusal_for_now(&self) -> bool {
         matches!(self, ReadError::Refused { status: 429 | 503, .. })
     }
 
-    /// Whether a store is at fault, and no device of this machine.
+    /// Returns whether a store is at fault, and no device of this machine.
     pub(crate) fn is_of_store(&self) -> bool {
         matches!(self, ReadError::Refused { .. } | ReadError::Store(_))
     }

@@ -49,7 +49,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 pub(crate) struct Request<T> {
     pub(crate) source: Arc<Source>,
     pub(crate) ranges: Vec<Range<u64>>,
-    /// Whether a point read waits for it.
+    /// True if a point read waits for it.
     pub(crate) point: bool,
     /// The purpose of the request, returned with the result.
     pub(crate) context: T,

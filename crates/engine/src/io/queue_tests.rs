@@ -61,7 +61,7 @@ struct World {
     queue: Queue<u32>,
     bucket: Arc<TokenBucket>,
     stores: BTreeMap<String, Answer>,
-    /// Attempts under way: when they are answered, if they are.
+    /// Attempts in progress: when they are answered, if they are.
     under_way: BTreeMap<u64, (Option<Instant>, Answer, Vec<u64>)>,
     aborted: usize,
     /// Parts that arrived, and requests that failed, with the time since the start.
@@ -360,8 +360,8 @@ fn refusals_are_no_failures_while_the_store_answers_others() {
     assert_eq!(world.failed.len(), 1);
 }
 
-/// Any mix of stores, requests, cancellations and changes of the limit: every part is answered once, no store has more
-/// under way than it may, and it comes to an end.
+/// Any mix of stores, requests, cancellations and changes of the limit: every part is answered once, no store
+/// has more in progress than it may, and it comes to an end.
 #[test]
 fn random_worlds() {
     for seed in 0..400 {

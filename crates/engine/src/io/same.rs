@@ -45,7 +45,7 @@ pub(super) enum Verdict {
 }
 
 impl Quirks {
-    /// Whether the store takes conditions, as far as is known.
+    /// Returns whether the store takes conditions, as far as is known.
     pub(super) fn takes_conditions(&self) -> bool {
         !self.refuses_conditions.load(Ordering::Relaxed) && !self.tags_change.load(Ordering::Relaxed)
     }
@@ -77,7 +77,7 @@ impl Quirks {
         self.has_settled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether both tell the same time, as far as times of this store prove anything.
+    /// Returns whether both tell the same time, as far as times of this store prove anything.
     pub(super) fn same_time(&self, a: &ObjectMeta, b: &ObjectMeta) -> bool {
         let (a, b) = (mark_of(Mark::Time, a), mark_of(Mark::Time, b));
         !self.times_change.load(Ordering::Relaxed) && a.is_some() && a == b
@@ -123,7 +123,7 @@ pub(super) fn mark_of(mark: Mark, meta: &ObjectMeta) -> Option<String> {
     }
 }
 
-/// Whether two ETags are the same but for how they are written.
+/// Returns whether two ETags are the same but for how they are written.
 pub(crate) fn same_etag(a: &str, b: &str) -> bool {
     a == b || core_of(a) == core_of(b)
 }
@@ -144,7 +144,7 @@ fn core_of(tag: &str) -> &str {
     encoded.unwrap_or(tag).trim_matches('"')
 }
 
-/// Whether a condition may be put with this tag: they take strong, quoted ones only (RFC 9110).
+/// Returns whether a condition may be put with this tag: they take strong, quoted ones only (RFC 9110).
 pub(super) fn is_strong(tag: &str) -> bool {
     tag.len() > 1 && tag.starts_with('"') && tag.ends_with('"')
 }

@@ -173,7 +173,7 @@ impl Shapes {
         })
     }
 
-    /// The most reads under way that any profile allows; 0 without profiles.
+    /// The most reads in progress that any profile allows; 0 without profiles.
     pub(crate) fn profiled_requests_max(&self) -> usize {
         self.profiled.iter().map(|profiled| profiled.requests).max().unwrap_or(0)
     }

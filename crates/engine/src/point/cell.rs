@@ -127,7 +127,7 @@ impl Cell {
         self.handoff.with(|columns| columns.0.iter().find(needs).map(|column| column.root)).flatten()
     }
 
-    /// Whether nothing is missing any more.
+    /// Returns whether nothing is missing any more.
     pub(crate) fn is_settled(&self) -> bool {
         self.handoff.is_settled()
     }

@@ -60,7 +60,7 @@ pub(crate) struct Effects {
 /// A block that a point read wants.
 pub(crate) struct WantedBlock {
     pub(crate) block: u32,
-    /// Whether it is part of a dictionary.
+    /// True if it is part of a dictionary.
     pub(crate) dictionary: bool,
 }
 

@@ -56,8 +56,8 @@ pub struct PointRequest {
     pub schema: SchemaRef,
     /// The file's footer with its offset index; the engine may know the file without one.
     pub metadata: Arc<ParquetMetaData>,
-    /// Whether to wait while there is no room, because no scan could read the row group instead, or to leave the rows
-    /// to a scan.
+    /// True if to wait while there is no room, because no scan could read the row group instead, or to leave
+    /// the rows to a scan.
     pub wait_for_room: bool,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Whether no point read waits for room.
+    /// Returns whether no point read waits for room.
     pub(crate) fn is_nobody_waiting(&self) -> bool {
         self.waiting == 0
     }

@@ -43,13 +43,13 @@ pub(super) struct Pending {
     pub(super) file: Arc<File>,
     pub(super) row_group: usize,
     pub(super) chunk: ChunkNo,
-    /// Whether all its rows are in that chunk, whose parts then have all its pages.
+    /// True if all its rows are in that chunk, whose parts then have all its pages.
     pub(super) in_one_chunk: bool,
     pub(super) columns: ColumnSet,
     pub(super) cell: Arc<Cell>,
     /// Bytes beside the frames.
     pub(super) room: u64,
-    /// Whether it waits for something.
+    /// True if it waits for something.
     pub(super) waits: bool,
 }
 
@@ -99,7 +99,7 @@ impl Points {
         (reads as u32, columns)
     }
 
-    /// Whether their room should be given back because nobody has used it for long.
+    /// Returns whether their room should be given back because nobody has used it for long.
     pub(crate) fn is_idle(&self, now: Instant) -> bool {
         self.reads.is_empty() && now.saturating_duration_since(self.used) >= IDLE
     }

@@ -10,7 +10,7 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// Something that is gathered step by step.
 pub(crate) trait Gathering {
-    /// Whether nothing is missing any more.
+    /// Returns whether nothing is missing any more.
     fn is_complete(&self) -> bool;
 }
 
@@ -64,7 +64,7 @@ impl<G: Gathering, E> Handoff<G, E> {
         }
     }
 
-    /// Whether nothing is missing any more.
+    /// Returns whether nothing is missing any more.
     pub(crate) fn is_settled(&self) -> bool {
         self.inner().is_settled()
     }

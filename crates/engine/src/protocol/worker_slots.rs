@@ -287,7 +287,7 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         books.wake_all(deferred);
     }
 
-    /// Whether every chunk was handed out and is finished.
+    /// Returns whether every chunk was handed out and is finished.
     pub(crate) fn is_finished(&self) -> bool {
         let books = self.books();
         books.drained && books.slots.iter().all(|slot| matches!(slot, Slot::Idle))

@@ -174,8 +174,8 @@ fn pieces(spec: &FileSpec, arrow: &ArrowReaderMetadata) -> (Vec<Range<usize>>, u
     (rows, (0..file.id.chunks().len()).map(|chunk| file.id.chunk_bytes(chunk, &roots)).sum())
 }
 
-/// Whether ranges of keys, of the pages with rows of each piece, have at most end points in common. All that is said of
-/// pages here comes from their first rows and from what was written.
+/// Returns whether ranges of keys, of the pages with rows of each piece, have at most end points in common.
+/// All that is said of pages here comes from their first rows and from what was written.
 fn are_apart(
     metadata: &ParquetMetaData,
     leaf: usize,

@@ -260,9 +260,9 @@ pub async fn emptied(engine: &Engine) {
     }
 }
 
-/// Nothing is pinned or under way, and the ledger agrees with what is in memory.
+/// Nothing is pinned or in progress, and the ledger agrees with what is in memory.
 pub async fn assert_idle(engine: &Engine) {
-    // A load that was under way when the last scan went may still have to arrive.
+    // A load that was in progress when the last scan went may still have to arrive.
     let deadline = Instant::now() + ENDS;
     while engine.usage().loading > 0 && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(2)).await;

@@ -239,7 +239,7 @@ fn column_of<'a>(expr: &'a Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<&'a
     widens.then_some(column)
 }
 
-/// Whether columns of this type are integers of at most 64 bits where a scan marks rows.
+/// Returns whether columns of this type are integers of at most 64 bits where a scan marks rows.
 fn is_read(data_type: &DataType) -> bool {
     matches!(shortened(data_type), Some(DataType::Decimal64(..)))
         || data_type.is_signed_integer()

@@ -151,7 +151,7 @@ impl Pairs {
     }
 }
 
-/// Whether values of this type can be keys.
+/// Returns whether values of this type can be keys.
 pub(super) fn is_key(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8View | DataType::BinaryView | DataType::Boolean)
         || data_type.is_integer()

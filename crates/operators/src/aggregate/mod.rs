@@ -134,7 +134,7 @@ impl Aggregation {
         Ok(aggregation.makes_its_states().then_some(aggregation))
     }
 
-    /// Whether the columns of the state have types that are made here.
+    /// Returns whether the columns of the state have types that are made here.
     fn makes_its_states(&self) -> bool {
         let types = self.schema.fields().iter().skip(self.keys.len()).map(|field| field.data_type());
         let made = |(state, data_type): (&State, &DataType)| match (state, data_type) {
@@ -197,15 +197,15 @@ impl Aggregation {
         Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
     }
 
-    /// Whether all columns that are read are in the form they are read in: a scan leaves decimals in 128 bits where 64 do
-    /// not hold them.
+    /// Returns whether all columns that are read are in the form they are read in: a scan leaves decimals in
+    /// 128 bits where 64 do not hold them.
     fn reads(&self, batch: &RecordBatch) -> bool {
         let mut columns = self.keys.iter().copied().chain(self.program.columns());
         columns.all(|column| !matches!(batch.column(column).data_type(), DataType::Decimal128(..)))
     }
 
-    /// Whether queries can have the states of slices in common: rows can be taken away again, and to add them up costs more
-    /// than to look at the marks.
+    /// Returns whether queries can have the states of slices in common: rows can be taken away again, and to
+    /// add them up costs more than to look at the marks.
     fn is_shared(&self) -> bool {
         self.extremes.is_empty() && (!self.keys.is_empty() || !self.sums.is_empty())
     }

@@ -104,7 +104,7 @@ impl Totals {
         (left_out <= rows / LEFT_OUT_TAKEN && self.groups.count() <= GROUPS_MAX).then_some((name, left_out))
     }
 
-    /// Whether another query is adding up this slice.
+    /// Returns whether another query is adding up this slice.
     fn is_in_work(&self, batch: &RecordBatch) -> bool {
         let Some((part, _)) = &self.shared else { return false };
         self.groups.of.reads(batch) && self.slice_of(batch).is_some_and(|(name, _)| part.is_in_work(name))
