@@ -1,4 +1,4 @@
-//! How far ahead scans read: more small chunks than large ones, within bounds of loads, bytes and the buffer.
+//! Reading ahead: more small chunks than large ones, within bounds of loads, bytes and the buffer.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::*;
 
 const LOADS: u32 = 4;
 
-/// All policies whose scans ask for chunks ahead; an elevator reads as far as there is room.
+/// All policies whose scans ask for chunks ahead. An elevator reads as far as there is room.
 fn policies() -> impl Iterator<Item = PolicyName> {
     registry::sharing().filter(|policy| policy.to_string() != "elevator")
 }
@@ -17,7 +17,7 @@ fn config(buffer_bytes: u64, ahead_bytes: u64) -> AbmConfig {
     AbmConfig { loads_in_flight_max: LOADS, ahead_bytes, ..AbmConfig::new(buffer_bytes) }
 }
 
-/// The chunks that one worker has read when it does not finish its first chunk.
+/// The chunks that are read for one worker that does not finish its first chunk.
 fn read_ahead(policy: PolicyName, config: AbmConfig, table: TableLayout, order: DeliveryOrder) -> Vec<u32> {
     let chunks = chunk_set(0..table.chunk_count());
     let mut world = World::new(policy, config, vec![table]);
@@ -46,7 +46,7 @@ fn large_chunks_are_asked_for_as_ever() {
         for order in [DeliveryOrder::Any, DeliveryOrder::Table] {
             let read = read_ahead(policy, config(100_000, 500), rows(100, 500), order);
             assert_eq!(read, [0, 1], "{policy}, {order:?}");
-            // Small ones are followed by large ones: the first of those ends it.
+            // Large chunks follow the small ones: the first large chunk ends the reading ahead.
             let mixed = TableLayout::rows((0..100).map(|at| if at < 3 { 10 } else { 500 })).unwrap();
             let read = read_ahead(policy, config(100_000, 500), mixed, order);
             assert_eq!(read, [0, 1, 2, 3], "{policy}, {order:?}");
@@ -65,8 +65,8 @@ fn a_small_buffer_bounds_what_is_read_ahead() {
     }
 }
 
-/// Scans of tables of their own in a buffer that is just large enough for two chunks of each: whoever read ahead more
-/// would evict what others read ahead, and read it twice.
+/// Scans of tables of their own in a buffer that is just large enough for two chunks of each. A scan that
+/// read ahead more would evict chunks that others read ahead, and those would be read twice.
 #[test]
 fn scans_do_not_evict_from_each_other_what_was_read_ahead() {
     for policy in policies() {

@@ -1,4 +1,4 @@
-//! What every sharing policy of the registry must keep, on fixed worlds with faults.
+//! Invariants that every sharing policy of the registry must keep, on fixed worlds with faults.
 
 mod support;
 

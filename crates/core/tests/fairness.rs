@@ -1,4 +1,4 @@
-//! How long a starved scan can wait: the bound that the registry's `bounded-wait` promises, measured.
+//! The longest wait of a starved scan, compared with the bound that the registry's `bounded-wait` promises.
 
 mod support;
 
@@ -10,7 +10,7 @@ fn named(policy: &str) -> registry::PolicyName {
     policy.parse().unwrap()
 }
 
-/// The longest time the scan went without a chunk, in load times; 10 ms is one load.
+/// The longest time for which the scan went without a chunk, in load times; 10 ms is one load.
 fn longest_wait(world: &World, scan: ScanId, takes_ms: u64, start_ms: u64) -> u64 {
     let mut before = start_ms * MS;
     let mut longest = 0;
@@ -21,8 +21,8 @@ fn longest_wait(world: &World, scan: ScanId, takes_ms: u64, start_ms: u64) -> u6
     longest / (10 * MS)
 }
 
-/// A long scan of chunks nobody else wants against a never ending stream of short ones that are always
-/// preferred: at any time `others` of them are running.
+/// A long scan of chunks that no other scan wants, against an endless stream of short ones that are always
+/// preferred. At any time `others` of them are running.
 fn against_a_stream_of_short_scans(policy: registry::PolicyName, others: u32, needed: u32) -> u64 {
     let mut world = World::new(policy, AbmConfig::new(4000), vec![rows(2000, 100)]);
     world.bytes_per_ms = 10;

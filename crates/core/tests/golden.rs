@@ -1,7 +1,7 @@
-//! Golden traces: small runs of every policy as text a person can read, so that a change of behaviour
-//! shows as a difference in review.
+//! Golden traces: small runs of every policy as readable text, so that a change of behaviour shows as a
+//! difference in review.
 //!
-//! A line at the margin is an event, `time event`; the lines indented below it are the actions that came
+//! A line at the margin is an event, `time event`. The lines indented below it are the actions that came
 //! back. `t` is a table, `q` a scan, `w` a worker, `c` a chunk, `l` a load. After an intended change run
 //! `COSCAN_BLESS=1 cargo test --release -p coscan-core --test golden` and read the difference.
 
@@ -39,7 +39,7 @@ fn rows_with_scans_of_different_speed() {
     run(rows(8, 100), 300, &[(0, &[0], 0..8, 9), (2, &[0], 0..8, 1), (4, &[0], 0..8, 5)]);
 }
 
-/// Scans with different columns, of which one is wide.
+/// Scans with different columns, one of which is wide.
 #[test]
 fn columns_with_overlapping_scans() {
     let table = dsm(8, &[20, 60, 200]);

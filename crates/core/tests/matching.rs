@@ -1,4 +1,4 @@
-//! Matching chunks: what a scan uses of two tables is read, delivered and given up together, under every policy.
+//! Matching chunks: chunks of two tables are read, delivered and given up together, under every policy.
 
 mod support;
 
@@ -21,7 +21,8 @@ fn each(test: impl Fn(PolicyName)) {
     }
 }
 
-/// Ten chunks of a table, each with the chunk of the other one that has the same keys, and the one behind it.
+/// Ten chunks of a table, each with the chunk of the other table that has the same keys, and the one behind
+/// it.
 fn join() -> ScanSpec {
     let with = |chunk: u32| (ChunkNo(chunk), chunk_set(chunk / 2..(chunk / 2 + 2).min(5)));
     let matching =
@@ -33,7 +34,7 @@ fn tables() -> Vec<TableLayout> {
     vec![rows(10, 100), dsm(5, &[50, 1000])]
 }
 
-/// What the join and a scan of either table read together, if nothing is read twice.
+/// The bytes that the join and a scan of either table read together, if no part is read twice.
 const ONCE: u64 = 10 * 100 + 5 * 50;
 
 #[test]
@@ -57,7 +58,7 @@ fn is_there(abm: &Abm, chunk: ChunkNo) -> bool {
 fn a_chunk_comes_with_what_goes_with_it_and_keeps_it() {
     each(|policy| {
         for order in [DeliveryOrder::Any, DeliveryOrder::Table] {
-            // Room for the largest need alone: a chunk and the two that go with it.
+            // Room for the largest need only: a chunk and its two matching chunks.
             let mut world = World::new(policy, AbmConfig::new(200), tables());
             let scan = world.start(0, ScanSpec { order, ..join() }, Consumer::Takes(5 * MS));
             world.start(0, scan_of(OTHER, &[0], chunk_set(0..5)), Consumer::Takes(MS));
@@ -124,7 +125,7 @@ fn matching_chunks_that_are_kept_are_not_read() {
         let mut world = World::new(policy, AbmConfig::new(5_000), tables());
         let scan = world.start(MS, join(), Consumer::Takes(MS));
         let chunks: ChunkSet = chunk_set(0..5);
-        // Before the device has answered the first load.
+        // The device has not answered the first load yet.
         world.send(MS, Event::MatchingUnneeded { scan, at: 0, chunks });
         world.run(STEPS);
         assert!(matches!(world.outcomes[&scan], Outcome::Finished { .. }));

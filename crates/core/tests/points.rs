@@ -1,4 +1,4 @@
-//! Point reads beside scans, as the core sees them: room in the ledger and a bonus in load relevance.
+//! Point reads during scans, in the core: room in the ledger and a bonus in load relevance.
 
 mod support;
 
@@ -11,7 +11,8 @@ fn world(buffer_bytes: u64) -> World {
     World::new(policy, AbmConfig::new(buffer_bytes), vec![dsm(10, &[100, 100])])
 }
 
-/// Registers a scan of the first column whose worker keeps what it gets; the chunk that is loaded first, if any.
+/// Registers a scan of the first column whose worker keeps its chunk. Returns the chunk that is loaded first,
+/// if any.
 fn loaded_for_a_scan(world: &mut World) -> Option<ChunkNo> {
     let now = world.now;
     world.start(now, scan_of(TABLE, &[0], chunk_set(0..10)), Consumer::StopsReading);
@@ -65,7 +66,7 @@ fn room_for_point_reads_is_taken_from_what_nobody_holds() {
     world.run_for(1);
     let held = world.abm.usage();
     assert!(held.resident >= 100 && held.points == 0);
-    // Chunk 0 is held and another one is on its way: 100 bytes are left.
+    // Chunk 0 is held and another one is arriving: 100 bytes are left.
     let mut granted = |bytes| {
         world.event(Event::PointRoom { bytes });
         world.abm.usage().points
@@ -83,7 +84,7 @@ fn scans_that_cannot_go_on_have_the_room_asked_back() {
     world.start(0, scan_of(TABLE, &[0], chunk_set(0..1)), Consumer::StopsReading);
     world.run_for(1);
     assert_eq!(world.actions, [Action::ReturnPointRoom]);
-    // Asked once; again when the deadline has passed.
+    // Asked once, and again when the deadline has passed.
     world.event(Event::PointRoom { bytes: 120 });
     assert_eq!(world.actions, []);
     assert!(world.abm.next_deadline().is_some());

@@ -1,6 +1,5 @@
-//! The relevance functions written down as in the papers' pseudo-code, with a walk over all chunks and all
-//! scans, against the fast ones over interest classes: on random states both must choose equally good
-//! chunks.
+//! Comparison of the fast relevance functions over interest classes with the papers' pseudo-code, which walks
+//! over all chunks and all scans. On random states both must choose equally good chunks.
 
 mod support;
 
@@ -16,7 +15,7 @@ use coscan_core::{AbmConfig, ChunkNo, ColumnNo, ColumnSet, ScanId, Storage, Tabl
 use fastrand::Rng;
 use support::{Consumer, MS, TABLE, World, columns, dsm, rows, scan_of};
 
-/// What the reference knows: the state, read chunk by chunk.
+/// The reference: it reads the state chunk by chunk.
 struct Reference<'a> {
     state: &'a State,
 }
@@ -66,7 +65,7 @@ impl<'a> Reference<'a> {
         q.needed().contains(chunk) && !soon.is_superset(&q.columns)
     }
 
-    /// Pages of a column, in the measure that the policy states.
+    /// Pages of a column, in the unit that the policy states.
     fn width(&self, columns: &ColumnSet) -> u64 {
         let layout = self.state.table(TABLE).layout();
         let chunks = u64::from(layout.chunk_count());
@@ -108,7 +107,7 @@ impl<'a> Reference<'a> {
         self.width(&q.columns) as f64 / overlapping as f64
     }
 
-    /// fetchRelevance(c, q), 2004 §3.1.
+    /// fetchRelevance(c, q), 2004, section 3.1.
     fn fetch(&self, chunk: ChunkNo) -> (usize, usize) {
         let interested = self.interested(chunk);
         (interested.iter().filter(|s| self.supplied(s) == 0).count(), interested.len())

@@ -1,5 +1,5 @@
-//! What leaves first under the policies that only decide that: hand-made cases, and random worlds in which
-//! they must find room wherever LRU would.
+//! The first victim under replacement policies: hand-made cases, and random worlds in which they must find
+//! room wherever LRU would.
 
 mod support;
 
@@ -19,14 +19,14 @@ fn named(policy: &str) -> PolicyName {
     policy.parse().unwrap()
 }
 
-/// The chunk that would leave first for chunk 5 of scan `scan`.
+/// The chunk that would be evicted first for chunk 5 of scan `scan`.
 fn first_to_leave(world: &World, policy: &mut dyn SharingPolicy, scan: ScanId) -> Option<u32> {
     let choice = LoadChoice { scan, chunk: ChunkNo(5), columns: columns(&[0]), or_own: false, alone: true };
     first_victim(world.abm.state(), policy, &choice).map(|part| part.chunk.0)
 }
 
-/// A long scan from 0 on and one from 26 on hold their first chunks; a third one has used `used` and is
-/// gone. A load takes 20 ms.
+/// A long scan from 0 on and one from 26 on hold their first chunks. A third one has used `used` and is gone.
+/// A load takes 20 ms.
 fn two_scans_under_way(used: ChunkSet) -> (World, ScanId, ScanId) {
     let mut world = World::new(named("normal"), AbmConfig::new(10_000), vec![rows(40, 100)]);
     world.bytes_per_ms = 5;
@@ -51,7 +51,7 @@ fn predicts_next_use<R: Predictive + 'static>() {
     world.run(10);
     policy.on_gone(near);
     assert_eq!(first_to_leave(&world, &mut policy, long), Some(29));
-    // A scan that comes brings it close again.
+    // A new scan brings it close again.
     let now = world.now;
     let new = world.start(now, scan_of(TABLE, &[0], chunk_set(29..33)), Consumer::Takes(1_000 * MS));
     world.run_for(1);
@@ -101,8 +101,8 @@ fn what_nobody_asks_for_leaves_before() {
     prefers_what_nobody_wants::<Sampling>();
 }
 
-/// A fast scan runs ahead of a slow one: LRU drops what the slow one needs next, prediction what it needs
-/// last.
+/// A fast scan runs ahead of a slow one. LRU evicts the chunk that the slow one needs next, prediction the
+/// one that it needs last.
 #[test]
 fn a_scan_that_follows_finds_what_comes_next() {
     let loads = |policy: &str| {
@@ -119,7 +119,7 @@ fn a_scan_that_follows_finds_what_comes_next() {
     assert!(counts[1] < counts[0] && counts[2] < counts[0], "{counts:?}");
 }
 
-/// A policy whose victims are compared with everything there is.
+/// A policy whose victims are compared with all parts.
 #[derive(Clone, Debug)]
 struct Checked<P>(P);
 

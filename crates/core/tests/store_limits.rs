@@ -1,4 +1,4 @@
-//! Limits of single stores: how many loads are in flight from each, and how far ahead its scans read.
+//! Limits of single stores: the number of loads in flight, and the distance ahead with which scans read.
 
 mod support;
 
@@ -6,7 +6,7 @@ use coscan_core::registry;
 use coscan_core::{AbmConfig, StoreLimits, StoreNo, TableLayout};
 use support::*;
 
-/// A table of as many chunks of 10 bytes, in a store.
+/// A table of chunks of 10 bytes, in a store.
 fn table(chunks: u32, store: u32) -> TableLayout {
     rows(chunks, 10).on_store(StoreNo(store))
 }
@@ -31,7 +31,7 @@ fn a_store_has_as_many_loads_as_it_is_allowed_and_others_as_configured() {
             most = (most.0.max(now.0), most.1.max(now.1));
         }
         assert!((5..=20).contains(&most.0) && (1..=4).contains(&most.1), "{policy}: {most:?}");
-        // Loads that are in flight go on, and no more begin until fewer are left.
+        // Loads that are in flight continue, and no load begins until fewer are left.
         assert_eq!(world.abm.set_store_limits(StoreNo(1), limits(0, 1)), 20, "{policy}");
         let before = world.abm.loads_from(StoreNo(1));
         for _ in 0..200 {

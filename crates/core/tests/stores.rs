@@ -1,4 +1,4 @@
-//! A store that does not answer keeps its own loads waiting, and nobody else's.
+//! A store that does not answer delays only its own loads.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::*;
 const DEAD: TableId = TableId(0);
 const ALIVE: TableId = TableId(1);
 
-/// Two tables of ten chunks on two stores, of which one never answers, and a scan of each.
+/// Two tables of ten chunks on two stores, one of which never answers, and a scan of each.
 fn world(policy: PolicyName, buffer_bytes: u64) -> World {
     let config = AbmConfig {
         loads_in_flight_max: 2,
@@ -27,7 +27,7 @@ fn world(policy: PolicyName, buffer_bytes: u64) -> World {
 #[test]
 fn scans_of_a_living_store_finish_beside_a_dead_one() {
     for policy in registry::sharing() {
-        // In the smaller buffer the loads that are not answered leave room for one chunk.
+        // In the smaller buffer the unanswered loads leave room for one chunk.
         for buffer in [1_000, 300] {
             let mut world = world(policy, buffer);
             world.run_for(400);

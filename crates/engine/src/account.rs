@@ -1,8 +1,8 @@
 //! The counters of all scans of one query.
 //!
-//! A query engine makes several scans for a query, one after another or at the same time. To follow a query, open an
-//! account, pass it to [`Engine::scan_for`](crate::Engine::scan_for) and read it at any time, during the query and
-//! after. No decision depends on it, except for the query's weight, which goes to the manager.
+//! A query engine makes several scans for a query, one after another or at the same time. To follow a query,
+//! open an account, pass it to [`Engine::scan_for`](crate::Engine::scan_for) and read it at any time, during
+//! the query and after. Decisions do not depend on it, except for the query's weight, which the manager gets.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -23,24 +23,25 @@ struct Books {
     running: Vec<Arc<ScanCounters>>,
 }
 
-/// The progress of a query: that of the scans it has begun. Scans that it begins later are not known yet.
+/// The progress of a query: the sum over the scans that it has begun. Scans that it begins later are not
+/// known yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryProgress {
-    /// Scans begun.
+    /// The number of scans begun.
     pub scans: u64,
-    /// Those of them that are running.
+    /// The number of running scans.
     pub running: u64,
-    /// Chunks that the scans announced, without those that turned out not to be needed.
+    /// Chunks that the scans announced, except those that turned out to be unneeded.
     pub chunks_wanted: u64,
     /// Encoded bytes that the scans announced.
     pub bytes_wanted: u64,
-    /// What they have done.
+    /// The work done.
     pub done: ScanMetrics,
 }
 
 impl QueryAccount {
-    /// An account of a query that is called `id` in [`ScanView::query`](crate::ScanView::query), with the weight of
-    /// its scans against others', from 1 (normal) upwards.
+    /// An account of a query that is called `id` in [`ScanView::query`](crate::ScanView::query). `weight` is
+    /// the weight of its scans compared to others, from 1 (normal) upwards.
     pub fn new(id: u64, weight: u32) -> Self {
         QueryAccount { id, weight: weight.max(1), books: Mutex::default() }
     }

@@ -1,14 +1,14 @@
-//! Where a large row group is cut: every border is the first row of a page, near the even cut.
+//! Cuts of a large row group: every border is the first row of a page, near the even cut.
 //!
-//! Candidates are pages of the largest columns, and of the key if borders are chosen by value. Of these it is one that
-//! splits no page of the key, then the one with the fewest bytes of large columns' pages across it. Whether that is
-//! good enough is not decided here.
+//! Candidates are pages of the largest columns, and of the key if borders are chosen by value. Candidates
+//! that split no page of the key come first. Among these, the one with the fewest bytes of large columns'
+//! pages across it is chosen. This module does not decide whether that is good enough.
 
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::key_pages::KeyPages;
 
-/// Borders are chosen at the pages of this many of the largest columns.
+/// The number of largest columns at whose pages borders are chosen.
 const COLUMNS_LOOKED_AT: usize = 8;
 
 /// The pages of the largest columns of a row group.
@@ -66,7 +66,7 @@ impl LargestColumns {
         borders
     }
 
-    /// Bytes of pages with rows on both sides of a border.
+    /// The bytes of pages with rows on both sides of a border.
     fn straddled(&self, border: usize) -> u64 {
         let of_column = |pages: &Vec<(usize, u64)>| {
             let before = pages.partition_point(|(row, _)| *row < border);
@@ -95,7 +95,7 @@ mod tests {
         let others = (0..4).map(|page| (page * 25, 40)).collect();
         let columns = LargestColumns { columns: vec![tens, others], of_all: 14 };
         assert_eq!(columns.borders(100, 2, None), [50], "a page of both begins there");
-        // 20 and 30 straddle 40 bytes, 25 straddles 100.
+        // Borders 20 and 30 straddle 40 bytes each, 25 straddles 100.
         assert_eq!(columns.borders(100, 4, None), [20, 50, 70]);
         assert_eq!((columns.straddled(20), columns.straddled(30)), (40, 40));
         assert_eq!(columns.straddled(25), 100);

@@ -1,25 +1,26 @@
-//! The buffer's size: the one that is set, and the one in force. That is smaller at first, and larger while
-//! scans run that were admitted before.
+//! The buffer's size: the set one, and the effective one. The effective size is smaller at first. It is
+//! larger while scans run that were admitted before the size was reduced.
 //!
-//! The buffer begins with a part of its size, so that it takes no memory that makes nothing faster. It grows
-//! by what a larger one would have saved: [`BYTES_PER_SECOND`] for each second in which data are read that
-//! were evicted (`evicted.rs`), or decoded that were decoded before. It has at once what some scans need to
-//! run side by side. What is lent comes first from what is not in use. It begins again when it was emptied.
+//! The buffer begins with a part of its size, because memory that speeds nothing up is wasted. It grows by
+//! the work that a larger buffer would have saved: [`BYTES_PER_SECOND`] for each second in which evicted data
+//! are read again (`evicted.rs`), or dropped arrays are decoded again. It has at once as much as some scans
+//! need to run side by side. Loans come first from the unused part. An emptied buffer begins again with the
+//! start size.
 //!
-//! A scan needs a minimum of room to make progress. If it had that when it began, it keeps it until its end:
-//! a smaller buffer is in force when the last scan that needs more has ended. Room that is lent to others
-//! reduces the buffer in the same way, but a new scan is admitted if it fits the size that is set. Nothing is
-//! lent while a scan runs that needs more than it was admitted with, or while a point read waits for room
-//! that only scans could give.
+//! A scan needs a minimum of room to make progress. If it had that room when it began, it keeps it until its
+//! end: a smaller size takes effect when the last scan that needs more has ended. Room that is lent to others
+//! reduces the buffer in the same way, but a new scan is admitted if it fits the set size. Nothing is lent
+//! while a scan runs that needs more than it was admitted with, or while a point read waits for room that
+//! only scans could give.
 //!
-//! Unless the size was set, others may offer the buffer memory that they do not use: it is larger by that
-//! much until they take it back. What a scan may need at most is the size without it.
+//! Unless the size was set, other owners may offer the buffer memory that they do not use. The buffer is
+//! larger by that much until they take it back. The most that a scan may need is the size without offers.
 //!
-//! What users of the engine keep for all scans takes part of the buffer in the same way, and never more than
-//! 1/[`KEPT_SHARE`] of its size.
+//! Memory that users of the engine keep for all scans takes part of the buffer in the same way, and never
+//! more than 1/[`KEPT_SHARE`] of its size.
 //!
-//! What is known of files (footers, positions of parts) has [`files_share`] of the buffer's size beside the
-//! buffer. Memory beyond that reduces the buffer as if it were lent, by half of its size at most.
+//! The records of known files (footers, positions of parts) have [`files_share`] of the buffer's size beside
+//! the buffer. Memory beyond that reduces the buffer like a loan, by half of its size at most.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,8 +29,8 @@ use coscan_core::ScanId;
 
 use crate::config::EngineConfig;
 
-/// What is known of files takes 1/`FILES_SHARE` of the buffer's size beside it, or [`FILES_BYTES_MIN`] if that is
-/// more.
+/// The records of known files take 1/`FILES_SHARE` of the buffer's size beside it, or [`FILES_BYTES_MIN`] if
+/// that is more.
 const FILES_SHARE: u64 = 16;
 
 /// In a small buffer the footers of a few tables need more than the share.
@@ -38,58 +39,59 @@ const FILES_BYTES_MIN: u64 = 4 << 20;
 /// Beyond the share, files reduce the buffer in steps of this many bytes.
 const FILES_STEP: u64 = 1 << 20;
 
-/// How many bytes may be known of files beside a buffer of this many bytes.
+/// The bytes that the records of known files may take beside a buffer of this size.
 pub(crate) fn files_share(buffer: u64) -> u64 {
     (buffer / FILES_SHARE).max(FILES_BYTES_MIN)
 }
 
-/// What users keep takes at most 1/`KEPT_SHARE` of the buffer's size.
+/// The divisor of the buffer's size that limits the bytes kept by users.
 const KEPT_SHARE: u64 = 64;
 
-/// How many bytes users of the engine may keep of a buffer of this many bytes.
+/// The bytes that users of the engine may keep of a buffer of this size.
 fn kept_share(buffer: u64) -> u64 {
     buffer / KEPT_SHARE
 }
 
-/// By how many bytes the buffer grows for each second of work that is done again. It is a choice: with twice as much, queries
-/// that share take as long as with the whole buffer from the start, and as much memory (`docs/memory.md`).
+/// The growth of the buffer in bytes for each second of repeated work. A choice: with twice as much, queries
+/// that share take as long and as much memory as with the whole buffer from the start (`docs/memory.md`).
 const BYTES_PER_SECOND: u64 = 512 << 20;
 
-/// The buffer begins with at least so many times what the largest scan needs, per processor: a chunk in use,
-/// the next, and the same for another scan.
+/// The buffer begins with at least this many times the need of the largest scan, per processor: a chunk in
+/// use, the next, and the same for another scan.
 const NEEDS_PER_PROCESSOR: u64 = 4;
 
-/// Decoded arrays have no more than this of a small part of the buffer, unless a larger share is set.
+/// The maximum share of a small part of the buffer that decoded arrays may take, unless a larger share is
+/// set.
 const DECODED_PERCENT_MAX: u8 = 75;
 
-/// See the documentation of the module.
+/// The buffer's size and its parts.
 #[derive(Debug)]
 pub(crate) struct Budget {
     wanted: u64,
-    /// True if it may have more than that if others offer it.
+    /// True if it may exceed `wanted` when other owners offer memory.
     takes_offers: bool,
-    /// What others offer beyond `wanted`.
+    /// The bytes that other owners offer beyond `wanted`.
     offered: u64,
-    /// What is in use at first.
+    /// The effective size at first.
     start: u64,
-    /// By how much that grew.
+    /// The growth since then.
     growth: u64,
-    /// What is in use at least, for each byte that the largest scan needs.
+    /// The minimum effective size, per byte that the largest scan needs.
     needs_at_once: u64,
-    /// What point reads hold, and their share of the buffer in percent.
+    /// The bytes that point reads hold, and their share of the buffer in percent.
     points_held: u64,
     point_share_percent: u8,
-    /// What is known of files, in bytes.
+    /// The bytes of the records of known files.
     files: u64,
-    /// What users of the engine keep for all scans, in bytes.
+    /// The bytes that users of the engine keep for all scans.
     kept: u64,
     /// The bytes that are lent.
     lent: u64,
-    /// How many running scans need at least this many bytes.
+    /// The number of running scans by the bytes that they need.
     needs: BTreeMap<u64, usize>,
-    /// Running scans that need more than they were admitted with: at most so many bytes more.
+    /// Running scans that need more than they were admitted with, with the maximum further bytes.
     grown: BTreeMap<ScanId, u64>,
-    /// Point reads that wait for room.
+    /// The number of point reads that wait for room.
     points: usize,
 }
 
@@ -113,7 +115,7 @@ impl Budget {
         }
     }
 
-    /// Returns whether half of the buffer is free if so much is in use, and nothing is lent.
+    /// Returns whether half of the buffer is free with this many bytes in use, and nothing is lent.
     pub(crate) fn is_roomy_with(&self, used: u64) -> bool {
         self.lent == 0 && used <= self.in_force() / 2
     }
@@ -123,7 +125,7 @@ impl Budget {
         self.wanted
     }
 
-    /// Nobody's offer is taken after that.
+    /// Sets the size. From then on offers are not taken.
     pub(crate) fn set_wanted(&mut self, bytes: u64) {
         (self.wanted, self.takes_offers, self.offered) = (bytes, false, 0);
     }
@@ -132,13 +134,13 @@ impl Budget {
         self.takes_offers
     }
 
-    /// Others offer this many bytes, in place of what they offered before; returns how many are taken.
+    /// Replaces the offer of other owners. Returns how many of the bytes are taken.
     pub(crate) fn set_offered(&mut self, bytes: u64) -> u64 {
         self.offered = if self.takes_offers { bytes } else { 0 };
         self.offered
     }
 
-    /// The size, with what others offer.
+    /// The size, including taken offers.
     pub(crate) fn size(&self) -> u64 {
         self.wanted.saturating_add(self.offered)
     }
@@ -152,12 +154,12 @@ impl Budget {
         own.max(self.needed())
     }
 
-    /// What the largest scan needs.
+    /// The bytes that the largest scan needs.
     fn needed(&self) -> u64 {
         self.needs.last_key_value().map_or(0, |(needed, _)| *needed)
     }
 
-    /// What is in use as long as it is below the size.
+    /// The part of the size that has been put to use.
     fn in_use(&self) -> u64 {
         let points = self.points_held.saturating_mul(100) / u64::from(self.point_share_percent.max(1));
         let grown = self.grown.values().max().copied().unwrap_or(0);
@@ -165,20 +167,21 @@ impl Budget {
         self.start.saturating_add(self.growth).max(needed)
     }
 
-    /// The share of what is in force that decoded arrays may have, in percent, if they may have `share` percent of the size: of a
-    /// part of the buffer that will grow if it pays they may have more, so that it grows for them, too.
+    /// The share of the effective size that decoded arrays may take, in percent, if they may take `share`
+    /// percent of the full size. While the buffer can still grow the share is larger, so that the buffer
+    /// grows for decoded arrays too.
     pub(crate) fn decoded_share_percent(&self, share: u8) -> u8 {
         let most = u128::from(self.wanted.saturating_sub(self.of_others().saturating_add(self.lent)));
         let of_force = most * u128::from(share) / u128::from(self.in_force());
         u8::try_from(of_force).unwrap_or(u8::MAX).clamp(share, DECODED_PERCENT_MAX.max(share))
     }
 
-    /// What is in use is smaller than the size by this much.
+    /// The bytes of the size that have not been put to use.
     pub(crate) fn unused(&self) -> u64 {
         self.size().saturating_sub(self.in_use())
     }
 
-    /// So much time was spent on what was done before.
+    /// Adds time that was spent on repeated work.
     pub(crate) fn lost(&mut self, time: Duration) {
         if self.unused() > 0 {
             let bytes = time.as_nanos() * u128::from(BYTES_PER_SECOND) / 1_000_000_000;
@@ -187,28 +190,28 @@ impl Budget {
         }
     }
 
-    /// The buffer was emptied.
+    /// Returns to the start size, after the buffer was emptied.
     pub(crate) fn begin_anew(&mut self) {
         self.growth = 0;
     }
 
-    /// Point reads hold this many bytes.
+    /// Sets the bytes that point reads hold.
     pub(crate) fn set_points_held(&mut self, bytes: u64) {
         self.points_held = bytes;
     }
 
-    /// This many bytes are known of files.
+    /// Sets the bytes of the records of known files.
     pub(crate) fn set_files(&mut self, bytes: u64) {
         self.files = bytes;
     }
 
-    /// By how much files reduce the buffer.
+    /// The bytes by which these records reduce the buffer.
     fn of_files(&self) -> u64 {
         let beyond = self.files.saturating_sub(files_share(self.wanted));
         (beyond / FILES_STEP * FILES_STEP).min(self.wanted / 2)
     }
 
-    /// This many bytes are kept for all scans; false if that is too much.
+    /// Sets the bytes that are kept for all scans. Returns false if they are too many.
     pub(crate) fn set_kept(&mut self, bytes: u64) -> bool {
         let allowed = bytes <= kept_share(self.wanted).max(self.kept);
         if allowed {
@@ -217,27 +220,27 @@ impl Budget {
         allowed
     }
 
-    /// By how much files and what is kept reduce the buffer.
+    /// The bytes by which records of files and kept memory reduce the buffer.
     pub(crate) fn of_others(&self) -> u64 {
         self.of_files().saturating_add(self.kept)
     }
 
-    /// This many bytes of the buffer are lent.
+    /// Sets the bytes of the buffer that are lent.
     pub(crate) fn set_lent(&mut self, bytes: u64) {
         self.lent = bytes;
     }
 
-    /// A scan needs more than it was admitted with, at most so many bytes.
+    /// Notes that a scan needs more than it was admitted with, at most this many bytes more.
     pub(crate) fn grew(&mut self, scan: ScanId, bytes: u64) {
         self.grown.insert(scan, bytes);
     }
 
-    /// A scan has ended.
+    /// Removes a scan that has ended.
     pub(crate) fn ended(&mut self, scan: ScanId) {
         self.grown.remove(&scan);
     }
 
-    /// This many point reads wait for room.
+    /// Sets the number of point reads that wait for room.
     pub(crate) fn set_points(&mut self, waiting: usize) {
         self.points = waiting;
     }
@@ -272,7 +275,7 @@ mod tests {
         EngineConfig::new(policy, buffer)
     }
 
-    /// A buffer that begins with all of its size.
+    /// A buffer that begins with its whole size.
     fn whole(bytes: u64) -> Budget {
         Budget::new(&EngineConfig { buffer_start_bytes: bytes, ..config(bytes) })
     }

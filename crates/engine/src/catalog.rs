@@ -1,14 +1,15 @@
-//! The files and tables that are known: bundles of chunks get the numbers of the buffer manager's chunks, and unused
-//! files are forgotten.
+//! The catalog of known files and tables. It maps bundles of chunks to the buffer manager's chunk numbers,
+//! and forgets unused files.
 //!
-//! All files of one store under one root form a table. Chunks are numbered in the order in which files are opened.
-//! Root columns of the same name are one column in all files. Each version of a file is a file of its own.
+//! All files of one store under one root form a table. Chunks are numbered in the order in which files are
+//! opened. Root columns of the same name are one column in all files. Each version of a file is a file of its
+//! own.
 //!
-//! A file is *in use* while a [`FileHandle`] of it exists. An unused file stays, because its resident parts may be
-//! wanted again, until a newer version of it is known, or until unused files take too much memory and it is the least
-//! recently used. Chunk numbers are never used again. A table in which more numbers belong to forgotten files than to
-//! known ones is *retired*: files opened after that go to a new table, and the old one is dropped with the last of
-//! its files.
+//! A file is *in use* while a [`FileHandle`] of it exists. An unused file stays, because its resident parts
+//! may be wanted again. It is forgotten when a newer version of it is known, or when unused files take too
+//! much memory and it is the least recently used. Chunk numbers are never reused. A table in which more
+//! numbers belong to forgotten files than to known ones is *retired*: files opened after that go to a new
+//! table, and the old one is dropped with the last of its files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -23,17 +24,17 @@ use crate::chunks::FileChunk;
 use crate::identity::{StoreId, Version};
 use crate::table::{Column, File, FileHandle, FileId, FileSpec, KnownStore, Opened, booked_bytes};
 
-/// A table is retired when its forgotten files have this many chunk numbers more than its known ones.
+/// A table is retired when its forgotten files have this many more chunk numbers than its known ones.
 const DEAD_CHUNKS: u32 = 1024;
 
-/// With every file that is added, at most this many others are checked for use.
+/// The maximum number of other files that are checked for use with every file that is added.
 const FILES_LOOKED_AT: usize = 64;
 
-/// Beside its footer, a file takes this much for itself and for each part, here and in the buffer manager.
+/// The bytes of a file besides its footer, for itself and for each part, here and in the buffer manager.
 const FILE_BYTES: u64 = 2048;
 const PART_BYTES: u64 = 64;
 
-/// The decoders of its columns take this much for each leaf of its schema, for as many schemas as are kept.
+/// The bytes of its columns' decoders for each leaf of its schema, for as many schemas as are kept.
 const LEAF_BYTES: u64 = 256;
 
 /// A path in a store.
@@ -52,25 +53,25 @@ pub(crate) struct Catalog {
     tables: BTreeMap<TableId, Table>,
     next_file: u64,
     next_table: u32,
-    /// Counts openings, for the order of use.
+    /// The number of openings, for the order of use.
     openings: u64,
-    /// Files to forget as soon as they are not in use.
+    /// Files to forget as soon as they are unused.
     stale: BTreeSet<FileId>,
-    /// How many were still in use at the last check, and how many files were added since.
+    /// The number of stale files in use at the last check, and the number of files added since.
     stale_kept: usize,
     added_since_stale: usize,
     bytes: u64,
-    /// How many files were added since all were checked.
+    /// The number of files added since all were checked.
     added_since_look: usize,
 }
 
-/// A file that is known.
+/// A known file.
 #[derive(Debug)]
 struct Known {
     file: Arc<File>,
     path: PathKey,
     opened: Weak<Opened>,
-    /// When it was opened last, and when its version was first seen.
+    /// The openings at which it was last opened, and at which its version was first seen.
     used: u64,
     seen: u64,
     bytes: u64,
@@ -81,15 +82,15 @@ struct Table {
     root: RootKey,
     /// Its store, which keeps its number while it has tables.
     store: KnownStore,
-    /// The n-th column of a name: Parquet allows several.
+    /// The columns by name and position among columns of that name: Parquet allows several of one name.
     columns: HashMap<(String, usize), ColumnNo>,
     readers: Vec<Arc<AtomicU32>>,
-    /// Files that have chunks, by their first.
+    /// Files that have chunks, by their first chunk.
     files: BTreeMap<u32, Arc<File>>,
-    /// Files, those without chunks included.
+    /// The number of files, including those without chunks.
     open: usize,
     chunks: u32,
-    /// Chunks of forgotten files.
+    /// The number of chunks of forgotten files.
     dead: u32,
 }
 
@@ -108,23 +109,23 @@ pub(crate) struct Forgotten {
     pub(crate) chunks: BTreeMap<TableId, ChunkSet>,
 }
 
-/// How much the engine knows.
+/// The size of the records of known files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CatalogSize {
-    /// Files, each version by itself.
+    /// The number of files; each version counts.
     pub files: usize,
-    /// Tables.
+    /// The number of tables.
     pub tables: usize,
-    /// Chunk numbers of all tables, those of forgotten files included.
+    /// Chunk numbers of all tables, including those of forgotten files.
     pub chunks: u64,
-    /// About this many bytes, footers included. They are beside the buffer up to a sixteenth of its size (at least 4
-    /// MiB); memory beyond that reduces the buffer.
+    /// The approximate bytes of these records, including footers. Up to a sixteenth of the buffer's size (at
+    /// least 4 MiB) they are beside the buffer; memory beyond that reduces the buffer.
     pub bytes: u64,
 }
 
 impl Catalog {
-    /// About how many bytes files take.
+    /// The approximate bytes of the records of files.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -149,7 +150,7 @@ impl Catalog {
         file.has_chunk(chunk).then_some(file)
     }
 
-    /// The files of a table that have chunks, in the order of these.
+    /// The files of a table that have chunks, in the order of their chunks.
     pub(crate) fn files_of(&self, table: TableId) -> impl Iterator<Item = &Arc<File>> {
         self.tables.get(&table).into_iter().flat_map(|table| table.files.values())
     }
@@ -185,7 +186,7 @@ impl Catalog {
         Some(known.handle())
     }
 
-    /// Returns whether a read has found that this version of a file in a store does not exist any more.
+    /// Returns whether a read has found that a store has replaced this version of a file.
     pub(crate) fn is_replaced(&self, store: &StoreId, meta: &ObjectMeta) -> bool {
         let path = (store.clone(), meta.location.to_string());
         let is_it = |id: &FileId| {
@@ -237,7 +238,7 @@ impl Catalog {
         Ok(Added { handle, opens_table: known_table.is_none(), layout })
     }
 
-    /// Marks all versions of a path as stale but the newest.
+    /// Marks all versions of a path except the newest as stale.
     pub(crate) fn supersede(&mut self, handle: &FileHandle) {
         let Some(path) = self.files.get(&handle.id()).map(|known| known.path.clone()) else { return };
         let Some(versions) = self.versions.get(&path) else { return };
@@ -250,8 +251,8 @@ impl Catalog {
         self.stale.extend(versions.iter().copied().filter(|id| Some(*id) != newest));
     }
 
-    /// Forgets stale files that are no longer in use, and other unused files if all of them take more than
-    /// `bytes_max`. Cost: constant on average over all openings.
+    /// Forgets stale files that are unused, and other unused files if all of them take more than `bytes_max`.
+    /// Cost: constant on average over all openings.
     pub(crate) fn tidy(&mut self, bytes_max: u64) -> Forgotten {
         let mut forgotten = Forgotten::default();
         self.added_since_stale += 1;
@@ -293,7 +294,7 @@ impl Catalog {
         self.forget(gone, forgotten);
     }
 
-    /// A store: as its other tables know it, or with the lowest free number.
+    /// The record of a store: the one that its other tables use, or one with the lowest free number.
     fn store(&self, store: &StoreId) -> KnownStore {
         let same = self.tables.values().find(|table| table.root.0 == *store);
         same.map(|table| table.store.clone()).unwrap_or_else(|| {
@@ -347,7 +348,7 @@ impl Catalog {
         }
     }
 
-    /// No file is added to the table any more; its files are forgotten when they are not in use.
+    /// Retires a table: no file is added to it, and its files are forgotten when they are unused.
     fn retire(&mut self, id: TableId) {
         let Some(table) = self.tables.get(&id) else { return };
         if self.roots.get(&table.root) != Some(&id) {
@@ -406,7 +407,7 @@ impl Table {
         }
     }
 
-    /// Numbers a file's root columns; a new name becomes a new column.
+    /// Numbers a file's root columns. A new name becomes a new column.
     fn unify(&mut self, metadata: &ParquetMetaData) -> Vec<Column> {
         let roots = metadata.file_metadata().schema_descr().root_schema().get_fields();
         let mut seen: HashMap<&str, usize> = HashMap::new();

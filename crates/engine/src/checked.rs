@@ -1,9 +1,9 @@
-//! The caller's request, checked and divided into scans of one table each.
+//! Checks of a caller's request, and its division into scans of one table each.
 //!
-//! A scan of the buffer manager covers one table in one set of columns, names each chunk once, and is either in table
-//! order or in any. Any other request becomes several scans, its *segments*. Segments that differ only in their
-//! columns are read at the same time, as one *stage*. For another table, a chunk that is named again, or an order of
-//! the request's own, there is a further stage.
+//! A scan of the buffer manager covers one table in one set of columns, names each chunk once, and is either
+//! in table order or in any order. Any other request becomes several scans, its *segments*. Segments that
+//! differ only in their columns are read at the same time, as one *stage*. Another table, a chunk that is
+//! named again, or an order of the request's own begins a further stage.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -31,25 +31,25 @@ pub(crate) struct CheckedRequest {
     pub(crate) reader: Reader,
     order: DeliveryOrder,
     weight: u32,
-    /// What goes with the chunks: one for each reader, table and set of columns.
+    /// The matching chunks: one entry for each reader, table and set of columns.
     pub(crate) matching: Vec<CheckedMatching>,
 }
 
-/// Chunks of another table that go with those of a request.
+/// Chunks of another table that match those of a request.
 #[derive(Debug)]
 pub(crate) struct CheckedMatching {
     pub(crate) reader: Reader,
     pub(crate) table: TableId,
     pub(crate) columns: ColumnSet,
-    /// By the key of the request's chunk: the bundles that go with it.
+    /// The matching bundles, by the key of the request's chunk.
     with: BTreeMap<u32, BTreeSet<ChunkNo>>,
-    /// The chunks of each bundle that go with any.
+    /// The matching chunks of each bundle.
     chunks: BTreeMap<ChunkNo, BTreeSet<usize>>,
-    /// They stay known.
+    /// Keeps the files known.
     _files: Vec<FileHandle>,
 }
 
-/// Chunks of a request, in its order, by the bundle that they are to the buffer manager; none is empty.
+/// Chunks of a request, in its order, by their bundle; none is empty.
 pub(crate) type Bundles = BTreeMap<ChunkNo, Vec<ChunkRequest>>;
 
 /// The part of a request that is one scan for the buffer manager.
@@ -125,7 +125,7 @@ impl CheckedRequest {
         self.segments.push(Segment { table, bundles, columns, workspace_bytes, example });
     }
 
-    /// What to register for chunks of these bundles of a segment.
+    /// The spec to register for chunks of these bundles of a segment.
     pub(crate) fn spec(&self, segment: usize, bundles: &Bundles) -> ScanSpec {
         let segment = &self.segments[segment];
         ScanSpec {
@@ -142,17 +142,17 @@ impl CheckedRequest {
 }
 
 impl CheckedMatching {
-    /// Returns whether a chunk of a bundle goes with any.
+    /// Returns whether a chunk of a bundle is a matching chunk.
     pub(crate) fn announces(&self, bundle: ChunkNo, chunk: usize) -> bool {
         self.chunks.get(&bundle).is_some_and(|chunks| chunks.contains(&chunk))
     }
 
-    /// The chunks of a bundle that go with any.
+    /// The matching chunks of a bundle.
     pub(crate) fn chunks_of(&self, bundle: ChunkNo) -> impl Iterator<Item = usize> {
         self.chunks.get(&bundle).into_iter().flatten().copied()
     }
 
-    /// What goes with these bundles.
+    /// The matching chunks of these bundles.
     fn with(&self, bundles: &Bundles) -> MatchingChunks {
         let with = bundles.iter().map(|(bundle, chunks)| {
             let with = chunks.iter().filter_map(|wanted| self.with.get(&wanted.key)).flatten();
@@ -192,17 +192,17 @@ fn no_chunk(chunk: usize, read: &FileRead) -> EngineError {
     EngineError::InvalidRequest(format!("there is no chunk {chunk} in {}", read.file.name()))
 }
 
-/// The chunks of each stage, with their table: of one table and, for delivery in any order, each once; in table
-/// order ascending.
+/// The chunks of each stage, with their table. A stage has chunks of one table: each once for delivery in any
+/// order, ascending for table order.
 fn stages(
     chunks: &[ChunkRequest],
     reads: &[FileRead],
     order: DeliveryOrder,
 ) -> Result<Vec<(TableId, Vec<ChunkRequest>)>, EngineError> {
     let mut stages: Vec<(TableId, Vec<ChunkRequest>)> = Vec::new();
-    // For delivery in table order: the chunk before, by its bundle.
+    // For delivery in table order: the previous chunk, by its bundle.
     let mut before: Option<(TableId, ChunkNo, usize)> = None;
-    // For delivery in any order: the stage for the n-th mention of a chunk in each table.
+    // For delivery in any order: the stage of the n-th mention of a chunk in each table.
     let mut rounds: HashMap<(TableId, usize), usize> = HashMap::new();
     let mut mentions: HashMap<(TableId, ChunkNo, usize), usize> = HashMap::new();
     if let Some(pair) = chunks.windows(2).find(|pair| pair[0].key >= pair[1].key) {

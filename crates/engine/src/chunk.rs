@@ -1,7 +1,7 @@
 //! A delivered chunk: its rows, slice by slice, as Arrow arrays.
 //!
-//! Decoding happens here, on the task that asks for a slice. If the buffer manager has taken the chunk back from a
-//! consumer that stopped reading, asking for a slice first requests the chunk again.
+//! Decoding happens here, on the task that asks for a slice. If the buffer manager has taken the chunk back
+//! from a consumer that stopped reading, a call for a slice first requests the chunk again.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::request::ChunkRequest;
 use crate::stats::ScanCounters;
 use crate::store::{Part, PinnedParts};
 
-/// A chunk of a scan, in the scan's columns. It is released when its worker asks for the next one, or when it is
-/// dropped. Small chunks that are read together are released with the last of them.
+/// A chunk of a scan, in the scan's columns. It is released when its worker asks for the next one, or when it
+/// is dropped. Small chunks that are read together are released with the last of them.
 pub struct Chunk {
     /// Its key in the request.
     pub key: u32,
-    /// Its rows.
+    /// The number of its rows.
     pub rows: usize,
     hold: Arc<Hold>,
     counters: Arc<ScanCounters>,
@@ -51,10 +51,11 @@ impl Hold {
         Hold { driver, segment, claim }
     }
 
-    /// Releases the chunk; does nothing the second time.
+    /// Releases the chunk. Does nothing the second time.
     pub(crate) fn release(&self) {
         let mut deferred = Deferred::default();
-        // Under one lock: the slot must not be requested again before the manager knows that it is free.
+        // Both happen under one lock: the slot must not be requested again before the manager knows that it
+        // is free.
         self.driver.note(|locked| {
             if let Some(event) = self.segment.release(&self.claim, &mut deferred) {
                 locked.scan_event(self.segment.id, event);
@@ -63,7 +64,7 @@ impl Hold {
         deferred.wakers.into_iter().for_each(|waker| waker.wake());
     }
 
-    /// Reserves more room for decoding, and gives the chunk back while there is none; `what` needs it.
+    /// Reserves more room for decoding, and gives the chunk back while there is none. `what` names the need.
     fn grow_workspace(&self, bytes: u64, what: String) -> Result<(), EngineError> {
         self.driver.locked(|locked| locked.grow_workspace(&self.segment, &self.claim, bytes, what))
     }
@@ -89,7 +90,7 @@ impl Drop for Hold {
     }
 }
 
-/// The parts while they are worked on; the chunk cannot be taken back meanwhile.
+/// The parts during a step of work, in which the chunk cannot be taken back.
 struct Busy<'a> {
     hold: &'a Hold,
     parts: Arc<PinnedParts>,
@@ -104,7 +105,7 @@ impl Drop for Busy<'_> {
 }
 
 impl Chunk {
-    /// One chunk of the bundle that is held; `last` if it is the last one.
+    /// One chunk of the held bundle; `last` if it is the last one.
     pub(crate) fn new(
         hold: Arc<Hold>,
         wanted: ChunkRequest,
@@ -126,8 +127,8 @@ impl Chunk {
         self.rows.div_ceil(self.hold.driver.config.slice_rows)
     }
 
-    /// The arrays of the scan's columns for slice `i`. Slices may be skipped. Ascending order is fast; going back
-    /// decodes again. The future may be dropped at any point.
+    /// The arrays of the scan's columns for slice `i`. Slices may be skipped. Ascending order is fast; going
+    /// back decodes again. The future may be dropped at any point.
     ///
     /// # Errors
     /// The data are corrupt, decoding needs more room than the buffer has, or the scan ended.
@@ -141,10 +142,11 @@ impl Chunk {
         read.roots.iter().zip(&packed).map(plain).collect()
     }
 
-    /// As [`Self::slice`], but in the form in which arrays are kept; [`unpacked`] has the other. Columns of which views of
-    /// strings are asked for may come as dictionaries of views, with keys of 8, 16 or 32 bits, which slices of a chunk share.
-    /// Columns of which decimals of 64 bits, integers of 32 or 64, or days are asked for come as integers of 8, 16 or 32 bits
-    /// where these hold the values of the slice, those of decimals unscaled, if the slice is kept for others.
+    /// As [`Self::slice`], but in the form in which arrays are kept; [`unpacked`] converts to the other form.
+    /// String views may come as dictionaries of views, with keys of 8, 16 or 32 bits; the slices of a chunk
+    /// share the dictionary. For a slice that is kept for other scans, decimals of 64 bits, integers of 32 or
+    /// 64 bits, and days may come as integers of 8, 16 or 32 bits, if these hold the slice's values. Decimals
+    /// are then unscaled.
     ///
     /// # Errors
     /// As [`Self::slice`].
@@ -171,7 +173,7 @@ impl Chunk {
             if let Some(since) = waited.take() {
                 self.note_wait(since);
             }
-            // Busy only until it is dropped: others must not wait for this task to be polled.
+            // Busy only until this is dropped: other tasks must not wait for this task to be polled.
             let busy = Busy { hold: &self.hold, parts };
             let outcome = self.decode(&busy.parts, i, arrays, cx.waker());
             drop(busy);
@@ -189,14 +191,14 @@ impl Chunk {
         self.hold.driver.work.wait_ns.add_time(waited);
     }
 
-    /// Returns whether the part was in the buffer before the scan came, so that it may be wanted a third
-    /// time, and half of the buffer is free. A single scan does better to use the memory of one slice again
-    /// for the next.
+    /// Returns whether the part was in the buffer before the scan registered and half of the buffer is free.
+    /// Such a part may be wanted a third time. For a single scan it is better to reuse the memory of one
+    /// slice for the next.
     fn may_be_wanted_again(&self, part: &Part) -> bool {
         part.loaded <= self.hold.segment.registered && self.hold.driver.is_roomy.load(Ordering::Relaxed)
     }
 
-    /// Fills in the missing `arrays`, except those that others are decoding now.
+    /// Fills in the missing `arrays`, except those that other tasks are decoding.
     fn decode(
         &self,
         parts: &[Arc<Part>],
@@ -271,7 +273,7 @@ impl Chunk {
 /// The result of a step of decoding.
 enum Outcome {
     Done,
-    /// Others are decoding some of it; the waker is woken when it should be tried again.
+    /// Other tasks are decoding some of the arrays. They wake the waker when another try is worthwhile.
     Contended,
     /// This many bytes have to be reserved first, because of this part.
     NeedsRoom(u64, String),

@@ -1,17 +1,19 @@
-//! Which rows of a file are a chunk: a row group, or rows of a large row group between borders of pages.
+//! Division of a file into chunks: row groups, or rows of a large row group between page boundaries.
 //!
-//! A row group of one and a half times the target, in all of its columns, is cut into pieces of about equal numbers
-//! of rows, at borders of pages (`borders.rs`). A part has all pages with rows of its piece, and the column's
-//! dictionary. A page across a border is part of both pieces (`driver/neighbours.rs`). If that would add more than
-//! [`EXTRA_BYTES_SHARE`] allows, there are fewer pieces. Row groups without a consistent offset index are not cut.
+//! A row group of at least one and a half times the target, in all of its columns, is cut into pieces of
+//! about equal numbers of rows, at page boundaries (`borders.rs`). A part has all pages with rows of its
+//! piece, and the column's dictionary. A page across a boundary is part of both pieces
+//! (`driver/neighbours.rs`). If that would add more than [`EXTRA_BYTES_SHARE`] allows, there are fewer
+//! pieces. Row groups without a consistent offset index are not cut.
 //!
-//! Where a column's pages are in the order of their values (`key_pages.rs`), no border is inside one of them, so that
-//! pieces are clustered by it. There may be half as many pieces for that, not fewer.
+//! Where a column's pages are in the order of their values (`key_pages.rs`), no boundary is inside one of
+//! them, so that pieces are clustered by the column. That may halve the number of pieces, but not reduce it
+//! further.
 //!
-//! Small row groups stay chunks with statistics and rows of their own, but neighbours are one to the buffer manager,
-//! a *bundle*: they are read, kept and handed to a worker together, which then gets them one after the other. A
-//! bundle has at most `1 / BUNDLE_SHARE` of the target, so that a query that wants one row group of many reads little
-//! else.
+//! Small row groups stay chunks with statistics and rows of their own, but the buffer manager sees several
+//! neighbours as one chunk, a *bundle*. They are read, kept and handed to a worker together, which gets them
+//! one after the other. A bundle has at most `1 / BUNDLE_SHARE` of the target, so that a query that wants one
+//! row group of many reads little else.
 //!
 //! Large parts of objects are read in several ranges at the same time, which begin where pages begin.
 
@@ -29,25 +31,25 @@ use crate::table::{FileSpec, part_ranges};
 /// Pieces may read at most `1 / EXTRA_BYTES_SHARE` more than their row group.
 const EXTRA_BYTES_SHARE: u64 = 8;
 
-/// The maximum number of pieces of a row group: each takes memory.
+/// The maximum number of pieces of a row group, because each takes memory.
 const PIECES_MAX: u64 = 256;
 
 /// The maximum number of pages that are visited to cut a row group: each once for every piece.
 const PAGES_LOOKED_AT: u64 = 4 << 20;
 
-/// The size to which small row groups are joined, as a share of the target.
+/// The divisor of the target up to which small row groups are joined.
 const BUNDLE_SHARE: u64 = 16;
 
 /// The maximum number of chunks that are joined.
 const BUNDLE_CHUNKS_MAX: usize = 128;
 
-/// There is one piece of so many at least where borders are chosen by value.
+/// Boundaries that are chosen by value leave at least one piece in this many.
 const FEWER_BY_VALUE: usize = 2;
 
 /// The rows of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkRows {
-    /// Their row group.
+    /// The row group.
     pub row_group: usize,
     /// The rows, counted within the row group.
     pub rows: Range<usize>,
@@ -74,7 +76,7 @@ impl FileChunk {
     }
 }
 
-/// The chunks in bundles: positions of neighbours that are one to the buffer manager.
+/// The chunks in bundles: ranges of positions of neighbours that are one chunk to the buffer manager.
 pub(crate) fn bundles(chunks: &[FileChunk], target: u64) -> Vec<Range<usize>> {
     let mut bundles: Vec<Range<usize>> = Vec::new();
     let mut room = 0u64;
@@ -94,8 +96,8 @@ pub(crate) fn bundles(chunks: &[FileChunk], target: u64) -> Vec<Range<usize>> {
     bundles
 }
 
-/// Cuts the parts of chunks into ranges of about this many bytes, at borders of pages, if the file says where they
-/// are.
+/// Cuts the parts of chunks into ranges of about this many bytes, at page boundaries, if the file records
+/// them.
 pub(crate) fn cut_parts(chunks: &mut [FileChunk], metadata: &ParquetMetaData, bytes: u64) {
     for chunk in chunks {
         for root in 0..chunk.parts.len() {
@@ -110,7 +112,8 @@ pub(crate) fn cut_parts(chunks: &mut [FileChunk], metadata: &ParquetMetaData, by
     }
 }
 
-/// Where the data pages of a column begin, ascending; `None` if the row group has no consistent offset index.
+/// The offsets at which the data pages of a column begin, ascending; `None` if the row group has no
+/// consistent offset index.
 fn page_starts(metadata: &ParquetMetaData, rows: &ChunkRows, root: usize) -> Option<Vec<u64>> {
     // Checks the index.
     Pages::new(metadata, rows.row_group, &[root], std::slice::from_ref(&rows.rows))?;
@@ -124,8 +127,8 @@ fn page_starts(metadata: &ParquetMetaData, rows: &ChunkRows, root: usize) -> Opt
     Some(starts)
 }
 
-/// Returns whether a row group of this many encoded bytes is cut for a target of `target` bytes; with zero,
-/// none is.
+/// Returns whether a row group of this many encoded bytes is cut for a target of `target` bytes. With a
+/// target of zero, none is.
 pub fn is_cut(row_group_bytes: u64, target: u64) -> bool {
     pieces_wanted(row_group_bytes, target) > 1
 }
@@ -170,8 +173,8 @@ fn cut(metadata: &ParquetMetaData, whole: &FileChunk, target: u64) -> Option<Vec
     Some(pieces_up_to(metadata, whole, &columns, Some(&key), least..=wanted).unwrap_or(pieces))
 }
 
-/// The most pieces of these numbers that do not read too much twice and do not split pages of the key; `None` if there
-/// are none.
+/// The largest of these numbers of pieces that does not read too much twice and does not split pages of the
+/// key; `None` if there is none.
 fn pieces_up_to(
     metadata: &ParquetMetaData,
     whole: &FileChunk,
@@ -240,8 +243,9 @@ mod tests {
         FileChunk { rows, is_piece: false, parts }
     }
 
-    /// What the pieces of a file read beyond its row groups, without borders by value and with them:
-    /// `COSCAN_PARQUET=FILE cargo test --release -p coscan-engine --lib pieces_add -- --ignored --nocapture`
+    /// Measures the bytes that the pieces of a file read beyond its row groups, without boundaries by value
+    /// and with them: `COSCAN_PARQUET=FILE cargo test --release -p coscan-engine --lib pieces_add --
+    /// --ignored --nocapture`
     #[test]
     #[ignore = "prints figures of the file that COSCAN_PARQUET names"]
     fn what_pieces_add_to_their_row_groups() {

@@ -1,4 +1,5 @@
-//! Values that hosts keep with an engine, so that all of its users share them. The engine does not use them.
+//! Extensions: values that hosts keep with an engine, so that all of its users share them. The engine does
+//! not use them.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -7,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::sync::Mutex;
 
-/// One value of each type.
+/// At most one value of each type.
 #[derive(Default)]
 pub(crate) struct Companions {
     known: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -20,7 +21,7 @@ impl fmt::Debug for Companions {
 }
 
 impl Companions {
-    /// The value of this type; made by `make` if there is none.
+    /// The value of this type, made by `make` if there is none.
     pub(crate) fn get<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.get(&TypeId::of::<T>()).cloned().and_then(|found| found.downcast::<T>().ok());

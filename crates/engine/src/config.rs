@@ -1,4 +1,4 @@
-//! The configuration of an engine. Nothing here is read from the environment or from files; hosts do that.
+//! The configuration of an engine. This module reads neither the environment nor files; hosts do that.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,75 +8,82 @@ use coscan_core::{ConfigError, Policy};
 /// The settings of an [`Engine`](crate::Engine).
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineConfig {
-    /// The sharing policy: one of the registry by its name, or one of your own.
+    /// The sharing policy: one from the registry by its name, or one of your own.
     pub policy: Policy,
     /// The byte budget of everything the ledger counts.
     pub buffer_bytes: u64,
-    /// True if the buffer may have more than that while others offer it memory
-    /// ([`Engine::offer`](crate::Engine::offer)): by default only if its size is a default, too.
+    /// True if the buffer may exceed `buffer_bytes` while other owners offer memory
+    /// ([`Engine::offer`](crate::Engine::offer)). By default true only if its size is a default, too.
     pub buffer_takes_offers: bool,
-    /// The part of it that is in use at first. It grows by 512 MiB for each second in which data are read or
-    /// decoded again, up to the whole buffer, and begins again when the buffer was emptied.
+    /// The part of the buffer that is used at first. It grows by 512 MiB for each second that is spent on
+    /// reading or decoding data again, up to the whole buffer. It returns to this size when the buffer is
+    /// emptied.
     pub buffer_start_bytes: u64,
-    /// How many loads may be in flight at once from each store. Where `by_profile.requests` holds, this is for files of this
-    /// machine: for other stores it is found.
+    /// The maximum number of loads in flight per store. If `by_profile.requests` is true, this applies to
+    /// files of this machine; for other stores the number is found while they are read.
     pub loads_in_flight: usize,
-    /// How many requests for loads run at the same time for each store; point reads may have as many again. Found as above.
+    /// The number of requests for loads that run at the same time, per store. Point reads may have as many
+    /// again. Found for other stores like `loads_in_flight`.
     pub io_threads: usize,
-    /// How many workers of scans can run at the same time; loads leave room for their workspaces.
+    /// The number of workers of scans that can run at the same time. Loads leave room for their workspaces.
     pub processors: usize,
-    /// True if local files are read past the page cache (`O_DIRECT`) if the file system supports that.
+    /// True if local files are read past the page cache (`O_DIRECT`), where the file system supports that.
     pub direct_io: bool,
-    /// Reads of local data of this many bytes and more leave in the page cache what is there, and decoding reads it from there;
-    /// 0 for none.
+    /// Reads of local data of at least this many bytes use data that are in the page cache: the data stay
+    /// there, and decoding reads them from there. 0 for none.
     pub page_cache_bytes: u64,
     /// The limit on all reads of this engine together; none by default.
     pub read_limit: Option<ReadLimit>,
     /// Retries after transient errors.
     pub retry: RetryConfig,
-    /// How long a read may take, with all attempts and pauses, but without the time in which it waits for the limit
-    /// on reading. After that it fails, and with it the queries that need it. A minute by default. Reads of a store
-    /// that answers no request have a tenth of that.
+    /// The maximum duration of a read, with all attempts and pauses, but without waits for the limit on
+    /// reading. After that it fails, and with it the queries that need it. A minute by default. Reads of a
+    /// store that answers no request have a tenth of that.
     pub read_deadline: Duration,
-    /// Parts of one load that are closer to each other than this are read by one request, in bytes.
+    /// The maximum gap in bytes between parts of one load that are read by one request.
     pub coalesce_gap_bytes: u64,
-    /// Profiles of devices, as `coscan device probe` writes them. They decide how a device with a profile is read.
+    /// Profiles of devices, as `coscan device probe` writes them. They decide how a device with a profile is
+    /// read.
     pub device_profiles: Vec<PathBuf>,
-    /// How long a device without a profile may be measured when it is first read, while its scan waits; zero by
-    /// default.
+    /// The maximum time to measure a device without a profile when it is first read, while its scan waits.
+    /// Zero by default.
     pub device_probe: Duration,
-    /// What a device's profile decides.
+    /// The settings that a device's profile decides.
     pub by_profile: ByProfile,
-    /// Row groups of one and a half times as many encoded bytes are cut into chunks of about this size, at borders of
-    /// pages. Small ones are read together, up to a sixteenth of it, and further ahead, up to a quarter of it for each scan.
-    /// With zero, none of that. For devices with profiles these give the size.
+    /// The target size of chunks in encoded bytes. Row groups of at least one and a half times this size are
+    /// cut into chunks of about this size, at page boundaries. Small row groups are read together, up to a
+    /// sixteenth of it. They are read further ahead, up to a quarter of it per scan. With zero, none of this.
+    /// For devices with profiles the profile gives the size.
     pub chunk_bytes: u64,
-    /// Rows per slice: the unit of decoding and delivery.
+    /// Rows per slice, the unit of decoding and delivery.
     pub slice_rows: usize,
-    /// How long a consumer may hold a chunk without reading while others wait for its room.
+    /// The time that a consumer may hold a chunk without reading while others wait for its room.
     pub stall_after: Duration,
-    /// After this time without a scan or a point read the buffer is emptied: its memory is given back. Zero: never.
+    /// The time without a scan or a point read after which the buffer is emptied and its memory given back.
+    /// Zero: never.
     pub idle_release: Duration,
-    /// The share of the buffer that decoded arrays may have, in percent.
+    /// The share of the buffer that decoded arrays may take, in percent.
     pub decoded_share_percent: u8,
-    /// The bytes that decoded arrays may have, even if their share is larger.
+    /// The maximum bytes of decoded arrays, even if their share is larger.
     pub decoded_bytes_max: u64,
-    /// The share of the buffer that point reads may have, in percent; with zero there are no point reads.
+    /// The share of the buffer that point reads may take, in percent. With zero there are no point reads.
     pub point_share_percent: u8,
-    /// How long a point read may wait before loads are held back for it, for at most half of the time; zero: never.
+    /// The time that a point read may wait before loads are delayed for it, for at most half of the time.
+    /// Zero: never.
     pub point_latency: Duration,
 }
 
-/// What a device's profile decides, or what is found while a store is read. Settings that were given are not changed.
+/// The settings that a device's profile decides, or that are found while a store is read. Settings that were
+/// given are not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByProfile {
-    /// Requests and loads at the same time.
+    /// The number of requests and loads at the same time.
     pub requests: bool,
     /// The largest gap that one request reads.
     pub gap: bool,
     /// The size to which large row groups are cut and small ones joined.
     pub chunks: bool,
-    /// How long point reads may wait before loads are held back for them.
+    /// The time that point reads may wait before loads are delayed for them.
     pub point_latency: bool,
 }
 
@@ -89,18 +96,18 @@ impl Default for ByProfile {
 /// A limit on reading, shared by all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimit {
-    /// Bytes per second over all requests together; 0: no limit on bandwidth.
+    /// Bytes per second over all requests together; 0 for no limit on bandwidth.
     pub bytes_per_s: u64,
-    /// Latency that is added to every request.
+    /// The latency that is added to every request.
     pub latency: Duration,
 }
 
 /// Retries after transient read errors, with pauses that double each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryConfig {
-    /// How often a request is tried without any data arriving, at least once.
+    /// The number of attempts without any data arriving, at least one.
     pub attempts: u32,
-    /// The wait after the first failure; the actual wait is between half of it and all of it.
+    /// The wait after the first failure. The actual wait is between half of it and all of it.
     pub base_delay: Duration,
     /// The longest wait.
     pub max_delay: Duration,
@@ -112,16 +119,16 @@ impl Default for RetryConfig {
     }
 }
 
-/// By default decoded arrays have no more than this per processor. Measured: twice as much takes twice the
-/// memory and saves a tenth of the processor time of many scans of one table (`docs/memory.md`, "What decoded
-/// arrays bring").
+/// The default limit of decoded arrays per processor. Measured: twice as much takes twice the memory and
+/// saves a tenth of the processor time of many scans of one table (`docs/memory.md`, "What decoded arrays
+/// bring").
 const DECODED_BYTES_PER_PROCESSOR: u64 = 256 << 20;
 
-/// By default the buffer begins with this much per processor: enough for the chunks of some scans, and what
+/// The default start size of the buffer per processor: enough for the chunks of some scans, and as much as
 /// other engines take for a few queries.
 const START_BYTES_PER_PROCESSOR: u64 = 256 << 20;
 
-/// The defaults that go by the number of processors.
+/// The defaults that depend on the number of processors.
 pub(crate) fn set_by_processors(config: &mut EngineConfig, processors: usize) {
     config.processors = processors;
     config.buffer_start_bytes = START_BYTES_PER_PROCESSOR.saturating_mul(processors as u64);
@@ -131,7 +138,8 @@ pub(crate) fn set_by_processors(config: &mut EngineConfig, processors: usize) {
 /// The default size of a chunk, in encoded bytes of all columns: see `docs/order.md`.
 const CHUNK_BYTES: u64 = 16 << 20;
 
-/// Long enough for somebody who looks at an answer before asking again, and for what is refreshed every minute.
+/// Long enough for a user who reads an answer before asking again, and for dashboards that refresh every
+/// minute.
 const IDLE_RELEASE: Duration = Duration::from_secs(300);
 
 impl EngineConfig {
@@ -201,13 +209,13 @@ impl ReadLimit {
 /// The memory of a program without data.
 const PROGRAM_BYTES: u64 = 96 << 20;
 
-/// The default buffer in bytes: half of the memory that the program itself leaves; on the smallest machines a quarter
-/// of all.
+/// The default buffer in bytes: half of the memory that the program itself leaves. On the smallest machines
+/// it is a quarter of all memory.
 pub fn default_buffer_bytes(memory_bytes: u64) -> u64 {
     (memory_bytes.saturating_sub(PROGRAM_BYTES) / 2).max(memory_bytes / 4)
 }
 
-/// The memory this process may use, in bytes; 1 GiB if the system does not tell.
+/// The memory that this process may use, in bytes. 1 GiB if the system does not tell.
 pub fn memory_bytes() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let groups = read("/proc/self/cgroup").unwrap_or_default();

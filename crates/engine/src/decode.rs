@@ -1,8 +1,8 @@
-//! From a part's encoded bytes to Arrow arrays, slice by slice.
+//! Decoding of a part's encoded bytes to Arrow arrays, slice by slice.
 //!
-//! The first scan that needs a slice decodes it. Scans that need it while it is kept get the same array. A decoder
-//! has no queue: a task that finds it busy is woken later and tries again, so a consumer that is no longer polled
-//! cannot block the others.
+//! The first scan that needs a slice decodes it. Scans that need it while it is kept get the same array. A
+//! decoder has no queue: a task that finds it busy is woken later and tries again, so a consumer that is not
+//! polled cannot block the others.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashSet};
@@ -46,24 +46,24 @@ pub(crate) struct Decoder {
     has_dictionary: bool,
     /// The expected bytes of a slice.
     slice_bytes: u64,
-    /// The bytes of each reader beside that: as expected, or more if pages are larger.
+    /// The bytes of each reader in addition to the slice: as expected, or more if pages are larger.
     page_bytes: AtomicU64,
     kept: Mutex<Kept>,
     readers: Exclusive<Vec<SliceReader>>,
 }
 
-/// The slices kept for others.
+/// The slices kept for other scans.
 #[derive(Debug, Default)]
 struct Kept {
     slices: BTreeMap<usize, ArrayRef>,
-    /// Buffers that are counted already: views and dictionaries share buffers between slices.
+    /// Buffers that are already counted: views and dictionaries share buffers between slices.
     counted: HashSet<usize>,
     bytes: u64,
     /// A bit for each slice that was decoded at least once.
     decoded: Vec<u64>,
 }
 
-/// A sequential reader and the slice it will give next.
+/// A sequential reader and its next slice.
 #[derive(Debug)]
 struct SliceReader {
     next: usize,
@@ -72,16 +72,16 @@ struct SliceReader {
     gate: Arc<PageGate>,
     /// True if pages with readable headers have all values that the footer claims.
     is_whole: bool,
-    /// Where its pages are, if they are not in memory.
+    /// Access to its pages, if they are not in memory.
     cached: Option<Arc<CachedFile>>,
 }
 
-/// Why a slice could not be decoded, if it is not the data.
+/// The reasons, other than the data, for which a slice could not be decoded.
 #[derive(Debug, Default)]
 struct Why {
     /// The room that a page would have needed.
     refused: Option<u64>,
-    /// Its pages could not be read.
+    /// The error of a read of its pages.
     unread: Option<ReadError>,
 }
 
@@ -93,11 +93,12 @@ fn unread(file: Option<&Arc<CachedFile>>) -> Option<ReadError> {
 pub(crate) enum Decoded {
     /// Another scan had decoded it.
     Shared(ArrayRef),
-    /// Decoded now; kept for others or not; `again` if it had been decoded before.
+    /// Decoded by this call. `kept` tells whether it is kept for other scans, `again` whether it had been
+    /// decoded before.
     Fresh { array: ArrayRef, kept: bool, again: bool },
-    /// Another task is decoding this part; the waker is woken when the request should be repeated.
+    /// Another task is decoding this part. It wakes the waker when the request should be repeated.
     Busy,
-    /// A page needs more room than is reserved: repeat with [`Decoder::bytes`] reserved.
+    /// A page needs more room than is reserved. Repeat with [`Decoder::bytes`] reserved.
     NeedsRoom,
 }
 
@@ -126,7 +127,7 @@ impl Decoder {
         self.chunk == chunk && self.data_type == *data_type
     }
 
-    /// What decoding a slice takes, as far as known: the slice, and the pages it is made from.
+    /// The bytes that decoding a slice takes, as far as known: the slice, and the pages it is made from.
     pub(crate) fn bytes(&self) -> u64 {
         self.slice_bytes.saturating_add(self.page_bytes.load(Ordering::Relaxed))
     }
@@ -145,13 +146,13 @@ impl Decoder {
         std::mem::replace(&mut *kept, Kept { decoded, ..Kept::default() }).slices.into_values().collect()
     }
 
-    /// Drops the decoder state; kept slices stay. A decode that is running keeps its own until it is done.
+    /// Drops the decoder state; kept slices stay. A running decode keeps its own state until it is done.
     pub(crate) fn drop_readers(&self) {
         self.readers.clear();
     }
 
-    /// Slice `at` of `part`, which this decoder belongs to. `spare` bytes are available beside [`Self::bytes`]. `keep`
-    /// says whether the slice is kept for others if it has to be decoded.
+    /// Slice `at` of `part`, which this decoder belongs to. `spare` bytes are available in addition to
+    /// [`Self::bytes`]. `keep` tells whether the slice is kept for other scans if it has to be decoded.
     pub(crate) fn slice(
         &self,
         part: &Part,
@@ -165,7 +166,7 @@ impl Decoder {
             return Ok(Decoded::Shared(array));
         }
         let Some(mut readers) = self.readers.try_take(waker) else { return Ok(Decoded::Busy) };
-        // The task that had the readers before may have decoded this slice.
+        // The previous user of the readers may have decoded this slice.
         if let Some(array) = self.kept().get(at) {
             return Ok(Decoded::Shared(array));
         }
@@ -222,19 +223,20 @@ impl Decoder {
             let array = array.filter(|array| array.len() == wanted).ok_or_else(|| {
                 ParquetError::EOF(format!("rows {}.. are missing, expected {wanted}", at * slice_rows))
             })?;
-            // The actual sizes are known from now on.
+            // The actual sizes are known after this decode.
             let more = (array.get_array_memory_size() as u64).saturating_sub(self.slice_bytes);
             self.page_bytes.fetch_max(more, Ordering::Relaxed);
             slice_reader.next = at + 1;
             if slice_reader.next * slice_rows < rows {
-                // The oldest are dropped: each worker that holds the part has room for one.
+                // Drop the oldest: each worker that holds the part has room for one slice.
                 let room = (part.pins().max(1) as usize).saturating_sub(1);
                 readers.drain(..readers.len().saturating_sub(room));
                 readers.push(slice_reader);
             } else if !chunk.is_piece
                 && let Some(more) = slice_reader.reader.next()
             {
-                // The numbers of rows by pages and by footer would differ. Bytes behind the last page are no page.
+                // The numbers of rows by pages and by footer would differ. Bytes behind the last page are not
+                // a page.
                 let more = match more {
                     Ok(batch) => batch.num_rows(),
                     Err(_) if slice_reader.is_whole => return Ok(array),
@@ -317,8 +319,8 @@ impl Decoder {
     }
 }
 
-/// The values of a leaf column's pages. Fails if they are fewer than the rows of the footer, each of which has a value or a
-/// null: the decoder would notice it only at the end.
+/// Counts the values of a leaf column's pages. Fails if they are fewer than the rows of the footer, each of
+/// which has a value or a null. The decoder itself would notice it only at the end.
 fn check_rows(
     file: &FileBytes,
     is_piece: bool,
@@ -348,13 +350,14 @@ fn check_rows(
     }
 }
 
-/// The decoder panics on data that its authors thought impossible: this is reported as corruption.
+/// The error for a panic of the decoder, which panics on data that its authors thought impossible. It is
+/// reported as corruption.
 fn corrupt_panic(panic: &(dyn Any + Send)) -> SharedSource {
     Arc::new(ParquetError::General(format!("the decoder gave up: {}", panic_message(panic))))
 }
 
 impl Kept {
-    /// Notes that a slice was decoded; whether it had been before.
+    /// Marks a slice as decoded. Returns whether it had been decoded before.
     fn was_decoded(&mut self, at: usize) -> bool {
         let (word, bit) = (at / 64, 1 << (at % 64));
         if self.decoded.len() <= word {
@@ -377,10 +380,10 @@ impl Kept {
     }
 }
 
-/// The bytes of an array beside its buffers: itself, its type, its place here.
+/// The bytes of an array besides its buffers: itself, its type, its place here.
 const ARRAY_BYTES: u64 = 256;
 
-/// Bytes of the array and of the buffers that are not in `counted`; these are added to it.
+/// The bytes of the array and of its buffers that are not in `counted`; these are added to it.
 pub(crate) fn uncounted_bytes(data: &ArrayData, counted: &mut HashSet<usize>) -> u64 {
     let nulls = data.nulls().map(|nulls| nulls.buffer());
     let own: u64 = data

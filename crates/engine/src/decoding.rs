@@ -1,4 +1,4 @@
-//! To which Arrow types the columns of a file are decoded, and where the dictionaries of strings are kept.
+//! The Arrow types of a file's decoded columns, and the columns of strings whose dictionaries are kept.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -8,29 +8,31 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::{ConvertedType, Encoding, PageType, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats, ParquetMetaData};
 
-/// How the columns of a file are decoded to a schema.
+/// The decoding of a file's columns to a schema.
 #[derive(Debug)]
 pub(crate) struct Decoding {
     plain: ArrowReaderMetadata,
-    /// The same with dictionaries for strings, where Parquet's reader can make them; made when it is needed first.
+    /// The same with dictionaries for strings, where Parquet's reader can make them. Made on first need.
     with_dictionaries: OnceLock<Option<ArrowReaderMetadata>>,
 }
 
-/// In chunks of fewer slices dictionaries are not kept: another schema for the file would cost more than they save.
+/// The minimum number of slices of a chunk with dictionaries. In smaller chunks another schema for the file
+/// would cost more than the dictionaries save.
 const SLICES_MIN: usize = 2;
 
 impl Decoding {
-    /// To the types that `plain` has.
+    /// The decoding to the types of `plain`.
     pub(crate) fn new(plain: ArrowReaderMetadata) -> Self {
         Decoding { plain, with_dictionaries: OnceLock::new() }
     }
 
-    /// The type that is asked for.
+    /// The requested type.
     pub(crate) fn data_type(&self, root: usize) -> &DataType {
         self.plain.schema().field(root).data_type()
     }
 
-    /// How to read a root column of so many slices of a row group, and whether its arrays have dictionaries.
+    /// The reader's metadata for a root column of a row group with this many slices, and whether its arrays
+    /// have dictionaries.
     pub(crate) fn of(&self, row_group: usize, root: usize, slices: usize) -> (&ArrowReaderMetadata, bool) {
         let metadata = self.plain.metadata();
         let mut leaves = leaves(metadata, root);
@@ -86,7 +88,8 @@ pub(crate) fn leaves(metadata: &ParquetMetaData, root: usize) -> Range<usize> {
     first(root)..first(root + 1)
 }
 
-/// The type that Parquet's reader has for the values of a dictionary of this column, if views of them are asked for.
+/// The type of Parquet's reader for the values of a dictionary of this column, if views of them are
+/// requested.
 fn strings(column: &ColumnChunkMetaData, asked: &DataType) -> Option<DataType> {
     let of = column.column_descr();
     if column.column_type() != PhysicalType::BYTE_ARRAY

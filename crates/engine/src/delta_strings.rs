@@ -1,9 +1,9 @@
-//! The sizes that a page of delta-encoded strings claims: the number of strings, and their bytes once they are
+//! The stated sizes of a page of delta-encoded strings: the number of strings, and their bytes once they are
 //! assembled.
 //!
-//! The decoder allocates as many lengths as the page claims before it reads one, and every string may repeat the one
-//! before it. So a page of a few bytes can stand for gigabytes. Here lengths are summed without storing them, and no
-//! string is made.
+//! The decoder allocates as many lengths as the page states before it reads one, and every string may repeat
+//! the previous one. So a page of a few bytes can stand for gigabytes. This module sums lengths without
+//! storing them, and makes no string.
 
 use std::sync::Arc;
 
@@ -90,9 +90,9 @@ fn level_bytes(buf: &[u8], start: usize, encoding: Encoding, most: i16, values: 
 /// A list of lengths, in Parquet's DELTA_BINARY_PACKED encoding of 32-bit numbers.
 #[derive(Debug, PartialEq, Eq)]
 struct Lengths {
-    /// The sum of those that are not negative.
+    /// The sum of the lengths that are not negative.
     sum: u64,
-    /// Where the list ends.
+    /// The end of the list.
     end: usize,
 }
 
@@ -125,7 +125,7 @@ impl Lengths {
                 }
                 let packed = (u128::from(width) * u128::from(in_mini) / 8) as u64;
                 let here = left.min(in_mini);
-                // The last one may be cut where its values end.
+                // The last miniblock may be cut where its values end.
                 let needed = (u64::from(width) * here).div_ceil(8);
                 let rest = &input.bytes[input.at..];
                 if needed > rest.len() as u64 {

@@ -1,12 +1,12 @@
 //! The driver owns the buffer manager: it sends events and carries out actions.
 //!
-//! One lock covers the manager, the catalog and the store, so that the parts that are resident here are
-//! always those that the manager believes to be resident. The I/O queue is under it, too: a load that no scan
-//! wants any more is cancelled before a scan can want it again. Under the lock nothing is read, decoded,
-//! freed or woken: reads go to the environment, the rest is done after unlocking.
+//! One lock covers the manager, the catalog and the store. So the parts that are resident here are always
+//! those that the manager believes to be resident. The I/O queue is under the lock, too: a load that no scan
+//! wants is cancelled before a scan can want it again. Under the lock nothing is read, decoded, freed or
+//! woken: reads go to the environment, the rest is done after unlocking.
 //!
 //! This file has the lock. The loop of events and actions is in `events`, the work for loads and files in
-//! `loads`, for scans in `scans`, what is done when nobody wants anything in `idle`, for point reads in
+//! `loads`, for scans in `scans`, for an idle engine in `idle`, and for point reads in
 //! [`crate::point::drive`].
 
 mod events;
@@ -53,14 +53,14 @@ use crate::sync::Mutex;
 use crate::table::File;
 use neighbours::Copies;
 
-/// What the I/O queue returns with the bytes.
+/// The context of a load's request, which the I/O queue returns with the bytes.
 pub(crate) struct LoadContext {
     load: LoadId,
     file: Arc<File>,
     chunk: ChunkNo,
     /// For each of the request's ranges: a column of the table, and its position in the file.
     columns: Vec<(ColumnNo, usize)>,
-    /// Where each of the ranges begins.
+    /// The start of each range.
     starts: Vec<u64>,
 }
 
@@ -68,9 +68,9 @@ pub(crate) struct LoadContext {
 struct Arriving {
     /// Those of its ranges that are in memory.
     pieces: Vec<Piece>,
-    /// How many ranges it has.
+    /// The number of its ranges.
     ranges: usize,
-    /// Since when, if it is read again.
+    /// The begin of the read, if the part is read again.
     again: Option<Again>,
 }
 
@@ -94,19 +94,20 @@ pub(crate) struct Driver {
     pub(crate) work: WorkCounters,
     pub(crate) bucket: Arc<TokenBucket>,
     environment: Arc<dyn Environment>,
-    /// One device is measured at a time; others that need it wait.
+    /// One device is measured at a time; other scans that need it wait.
     measuring: Semaphore,
     pub(crate) footers: Footers,
     pub(crate) companions: Companions,
     /// True if half of the buffer is free, and nothing of it is lent.
     pub(crate) is_roomy: AtomicBool,
-    /// Time of reading and decoding again since the buffer grew last, in nanoseconds: decoders note it without the lock.
+    /// The time of repeated reading and decoding since the last growth of the buffer, in nanoseconds.
+    /// Decoders add to it without the lock.
     pub(crate) lost_ns: AtomicU64,
     started: Instant,
     state: Mutex<State>,
-    /// Room of point reads beside their frames; point reads wait for it here.
+    /// Room of point reads in addition to their frames; point reads wait for it here.
     pub(crate) point_room: Semaphore,
-    /// Notified whenever something was released that may be room for a point read.
+    /// Notified whenever something is released that may be room for a point read.
     pub(crate) room_freed: Arc<Notify>,
     point_permits: usize,
 }
@@ -131,7 +132,7 @@ pub(crate) struct State {
     pub(crate) budget: Budget,
     evicted: Evicted,
     idle: idle::Idle,
-    /// Set after a panic under the lock: nothing can be done any more.
+    /// Set after a panic under the lock, which ends all work.
     broken: Option<EngineError>,
 }
 
@@ -142,7 +143,7 @@ impl State {
     }
 }
 
-/// What is to be done after the lock is released: memory to free and to copy, tasks to wake, reads to start.
+/// Work after the lock is released: memory to free and to copy, tasks to wake, reads to start.
 #[derive(Default)]
 pub(crate) struct AfterUnlock {
     parts: Vec<Arc<Part>>,
@@ -154,19 +155,19 @@ pub(crate) struct AfterUnlock {
     copies: Vec<Copies>,
 }
 
-/// The lock, and what has to be done after it.
+/// The lock, and the work after it.
 pub(crate) struct LockedDriver<'a> {
     driver: &'a Driver,
     pub(crate) state: MutexGuard<'a, State>,
     pub(crate) after: AfterUnlock,
-    /// For the I/O queue.
+    /// Requests for the I/O queue.
     pub(crate) requests: Vec<Request<IoContext>>,
     io: Vec<queue::Action<IoContext>>,
-    /// Some scan needs less than before: loads may be in flight that no scan wants any more.
+    /// True if a scan needs less than before. Loads in flight may have become unwanted.
     less_wanted: bool,
     /// Events that follow from actions.
     pub(crate) follow_ups: Vec<Event>,
-    /// Something was released that may be room for a point read.
+    /// True if something was released that may be room for a point read.
     pub(crate) freed: bool,
 }
 
@@ -250,7 +251,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// The time.
+    /// The current time.
     pub(crate) fn now(&self) -> Instant {
         self.environment.now()
     }
@@ -264,11 +265,11 @@ impl Driver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something under the lock, and what follows from it afterwards.
+    /// Runs `work` under the lock, and its consequences after the lock.
     ///
     /// # Errors
-    /// [`EngineError::Broken`], if `work` panics or an earlier one did: the state under the lock cannot be trusted
-    /// any more and is not used again.
+    /// [`EngineError::Broken`], if `work` panics or an earlier call did. The state under the lock cannot be
+    /// trusted then and is not used again.
     pub(crate) fn locked<R>(&self, work: impl FnOnce(&mut LockedDriver<'_>) -> R) -> Result<R, EngineError> {
         let (outcome, mut copies) = self.locked_once(work)?;
         while !copies.is_empty() {
@@ -282,7 +283,7 @@ impl Driver {
         Ok(outcome)
     }
 
-    /// As [`Self::locked`], without what is in memory and has to be copied.
+    /// As [`Self::locked`], but returns the copies that remain to be made of data in memory.
     fn locked_once<R>(
         &self,
         work: impl FnOnce(&mut LockedDriver<'_>) -> R,
@@ -324,12 +325,12 @@ impl Driver {
         outcome.map(|result| (result, copies))
     }
 
-    /// As [`Self::locked`], for releases and reports: with a broken engine they have no effect.
+    /// As [`Self::locked`], for releases and reports, which have no effect with a broken engine.
     pub(crate) fn note(&self, work: impl FnOnce(&mut LockedDriver<'_>)) {
         let _broken = self.locked(work);
     }
 
-    /// Reads what is under the lock, broken or not.
+    /// Reads the state under the lock, broken or not.
     pub(crate) fn look<R>(&self, at: impl FnOnce(&State) -> R) -> R {
         at(&self.lock())
     }
@@ -346,7 +347,7 @@ impl Driver {
         self.note(|locked| locked.scan_event(scan, event));
     }
 
-    /// Reports how many decoded bytes are kept of these parts.
+    /// Reports the kept decoded bytes of these parts.
     pub(crate) fn decoded<'a>(&self, parts: impl Iterator<Item = &'a Arc<Part>>) {
         self.note(|locked| {
             for part in parts {
@@ -362,7 +363,8 @@ impl Driver {
         });
     }
 
-    /// Records every event from now on, after a line for each open table; returns the recorder so far.
+    /// Starts to record every event, after a line for each open table, or stops recording. Returns the
+    /// previous recorder.
     pub(crate) fn record(&self, recorder: Option<Recorder>) -> Option<Recorder> {
         let mut state = self.lock();
         if let Some(recorder) = &recorder {
@@ -380,13 +382,14 @@ impl Driver {
         self.look(|state| state.queue.shapes().uses(self.bucket.limit()))
     }
 
-    /// The stores whose level is found, or that of a file.
+    /// The stores whose level is found, or only that of a file.
     pub(crate) fn stores(&self, of: Option<&Source>) -> Vec<StoreUse> {
         let now = self.now();
         self.look(|state| state.queue.stores(now, of))
     }
 
-    /// The target size of a file's chunks, and the ranges of its parts, if they are cut.
+    /// The target size of a file's chunks, and the size of the ranges into which its parts are cut, if they
+    /// are.
     pub(crate) fn fit(&self, name: &str, local: Option<&LocalFile>) -> (u64, Option<u64>) {
         self.look(|state| {
             let shapes = state.queue.shapes();
@@ -439,8 +442,9 @@ const DEADLINE_MAX: Duration = Duration::from_secs(1_000_000_000);
 /// The share of the time in which loads may start even if point reads are late.
 const BULK_SHARE_PERCENT: u8 = 50;
 
-/// A scan of small chunks may have as many of them ahead as have one part in so many of the bytes of a chunk. Fewer bytes
-/// would not keep a device busy on which every request is late; more would be read in vain by queries that end early.
+/// The divisor of a chunk's target bytes that limits the small chunks a scan may have ahead. A smaller limit
+/// would not keep a device busy on which every request has a long latency. With a larger one, queries that
+/// end early would read more in vain.
 const AHEAD_SHARE: u64 = 4;
 
 fn point_share(config: &EngineConfig) -> u64 {

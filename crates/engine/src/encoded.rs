@@ -7,22 +7,22 @@ use bytes::Bytes;
 /// Encoded bytes of a range of a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Encoded {
-    /// In memory of their own.
+    /// Bytes in memory of their own.
     InMemory(Bytes),
-    /// This many bytes. Who decodes them reads them from the page cache.
+    /// This many bytes in the page cache. Decoders read them from there.
     InPageCache(u64),
 }
 
 /// Encoded bytes with their offset in the file.
 pub(crate) type Piece = (u64, Encoded);
 
-/// Returns whether all of them are in memory.
+/// Returns whether all pieces are in memory.
 pub(crate) fn are_in_memory(pieces: &[Piece]) -> bool {
     pieces.iter().all(|(_, bytes)| matches!(bytes, Encoded::InMemory(_)))
 }
 
 impl Encoded {
-    /// How many bytes there are.
+    /// The number of bytes.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Encoded::InMemory(bytes) => bytes.len() as u64,
@@ -30,7 +30,7 @@ impl Encoded {
         }
     }
 
-    /// A part of them.
+    /// A range of the bytes.
     pub(crate) fn slice(&self, within: Range<usize>) -> Self {
         match self {
             Encoded::InMemory(bytes) => Encoded::InMemory(bytes.slice(within)),
@@ -38,7 +38,7 @@ impl Encoded {
         }
     }
 
-    /// The same in memory that is not another's.
+    /// A copy in memory that no other part uses.
     pub(crate) fn copied(&self) -> Self {
         match self {
             Encoded::InMemory(bytes) => Encoded::InMemory(Bytes::copy_from_slice(bytes)),

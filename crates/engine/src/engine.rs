@@ -29,16 +29,18 @@ use crate::scan::ScanHandle;
 use crate::stats::{DeviceUse, EngineStats, StoreUse};
 use crate::table::{FileHandle, FileSpec, address};
 
-/// Footers that were read past other caches take at most 1/`FOOTERS_SHARE` of the budget, beside it.
+/// The divisor of the budget that limits footers which were read past other caches. They are counted beside
+/// the budget.
 const FOOTERS_SHARE: u64 = 32;
 
-/// Matching chunks are announced if the largest chunk needs no more than 1/N of the buffer with all that goes with it.
+/// Matching chunks are announced if the largest chunk, together with its matching chunks, needs at most 1/N
+/// of the buffer.
 const MATCHING_SHARE: u64 = 4;
 
 /// Cooperative scans over Parquet files: one buffer, one I/O queue, any number of scans.
 ///
-/// Cheap to clone; all clones are the same engine. Its threads end when the last clone and the last scan
-/// are dropped.
+/// Cheap to clone; all clones are the same engine. Its threads end when the last clone and the last scan are
+/// dropped.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) driver: Arc<Driver>,
@@ -51,18 +53,18 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Starts an engine with I/O threads of its own. Needs no runtime.
+    /// Starts an engine with its own I/O threads. Needs no async runtime.
     ///
     /// # Errors
-    /// If a setting is impossible, or the system gives no thread.
+    /// If a setting is impossible, or the system refuses a thread.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
         Self::with_reader(config, |reader| reader)
     }
 
-    /// Starts an engine whose reader is `wrap` around the real one: for injecting faults and delays.
+    /// Starts an engine whose reader is `wrap` around the real one, to inject faults and delays.
     ///
     /// # Errors
-    /// If a setting is impossible, or the system gives no thread.
+    /// If a setting is impossible, or the system refuses a thread.
     pub fn with_reader(
         config: EngineConfig,
         wrap: impl FnOnce(Arc<dyn RangeReader>) -> Arc<dyn RangeReader>,
@@ -71,10 +73,10 @@ impl Engine {
         Self::in_environment(config, Arc::new(Threads::new(reader)))
     }
 
-    /// Starts an engine in an environment of the caller's: for simulations.
+    /// Starts an engine in an environment of the caller, for simulations.
     ///
     /// # Errors
-    /// If a setting is impossible, or the system gives no thread.
+    /// If a setting is impossible, or the system refuses a thread.
     #[doc(hidden)]
     pub fn in_environment(
         config: EngineConfig,
@@ -92,12 +94,12 @@ impl Engine {
         Ok(Engine { driver: Driver::start(config, environment)? })
     }
 
-    /// Adds a file. The same version of a path has the same id at least as long as it is in use. Another version is
-    /// another file: scans of either continue until a read finds that theirs was replaced.
+    /// Adds a file. The same version of a path has the same id at least while it is in use. Another version
+    /// is another file. Scans of either version continue until a read finds that theirs was replaced.
     ///
     /// # Errors
-    /// [`EngineError::Corrupt`] if the footer is inconsistent, [`EngineError::FileReplaced`] if the listing and the
-    /// file on this machine differ, [`EngineError::Broken`].
+    /// [`EngineError::Corrupt`] if the footer is inconsistent, [`EngineError::FileReplaced`] if the listing
+    /// and the file on this machine differ, [`EngineError::Broken`].
     pub fn open_file(&self, spec: FileSpec) -> Result<FileHandle, EngineError> {
         spec.check()?;
         if let Some(handle) = self.driver.locked(|locked| locked.state.catalog.reopen(&spec))? {
@@ -112,35 +114,36 @@ impl Engine {
         self.driver.locked(|locked| locked.add_file(spec, chunks, bundles))?
     }
 
-    /// Returns whether a read has found that this version of a file in a store does not exist any more.
-    /// Versions that no scan uses may be forgotten.
+    /// Returns whether a read has found that a store has replaced this version of a file. Versions that no
+    /// scan uses may be forgotten.
     pub fn is_replaced(&self, store: &StoreId, meta: &ObjectMeta) -> bool {
         self.driver.look(|state| state.catalog.is_replaced(store, meta))
     }
 
-    /// The footer, page index included, of a file on this machine as `local` found it: for callers that cannot use a
-    /// cache by size and modification time. Blocks. Footers are kept for some time.
+    /// Returns the footer, including the page index, of the version of a local file that `local` describes.
+    /// For callers that cannot use a cache by size and modification time. Blocks. Footers are kept for some
+    /// time.
     ///
     /// # Errors
-    /// [`EngineError::FileReplaced`] if there is another version now, [`EngineError::Footer`].
+    /// [`EngineError::FileReplaced`] if the path has another version, [`EngineError::Footer`].
     pub fn local_footer(&self, local: &LocalFile) -> Result<Arc<ParquetMetaData>, EngineError> {
         let bytes_max = self.usage().budget / FOOTERS_SHARE;
         self.driver.footers.read(local, bytes_max)
     }
 
-    /// The encoded bytes to which row groups of a file are cut, given the store's address, the path there, and the
-    /// file on this machine if it is one: by the profile of the file's device, or as configured. With zero they are
-    /// not cut.
+    /// The encoded bytes to which row groups of a file are cut: by the profile of the file's device, or as
+    /// configured. With zero they are not cut. `store_url` is the store's address, `location` the path there,
+    /// and `local` the file if it is on this machine.
     pub fn chunk_bytes(&self, store_url: &str, location: &Location, local: Option<&LocalFile>) -> u64 {
         self.driver.fit(&address(store_url, location), local).0
     }
 
-    /// How much the engine knows of files and tables.
+    /// The number of known files and tables, and their bytes.
     pub fn catalog_size(&self) -> CatalogSize {
         self.driver.look(|state| state.catalog.size())
     }
 
-    /// Registers a scan. From now on its needs count in decisions.
+    /// Registers a scan. Its needs count in decisions from this call on.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -192,8 +195,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// If the request is inconsistent, its files were replaced or do not fit the schema, or the buffer is too small
-    /// for it.
+    /// If the request is inconsistent, its files were replaced or do not fit the schema, or the buffer is too
+    /// small for it.
     pub fn scan(&self, request: ScanRequest) -> Result<ScanHandle, EngineError> {
         self.begin(request, None)
     }
@@ -249,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// The devices with profiles, and how they were read so far.
+    /// The devices with profiles, and the reads from them.
     pub fn devices(&self) -> Vec<DeviceUse> {
         self.driver.devices()
     }
@@ -259,7 +262,7 @@ impl Engine {
         self.driver.stores(None)
     }
 
-    /// How the store of a file is read, if the number of its requests is found.
+    /// The use of a file's store, if the number of its requests is found.
     pub fn store_of(&self, file: &FileHandle) -> Option<StoreUse> {
         self.driver.stores(Some(&file.file().source)).pop()
     }
@@ -273,29 +276,29 @@ impl Engine {
         self.driver.know_device(&file.file().source).await
     }
 
-    /// How the device of a file is read, if it has a profile.
+    /// The use of a file's device, if it has a profile.
     pub fn device_of(&self, file: &FileHandle) -> Option<DeviceUse> {
         self.driver.device_of(&file.file().source)
     }
 
-    /// The newest loads from number `from` on, for repeated calls. A caller that comes too late misses the oldest
-    /// ones, and sees it by their numbers.
+    /// The newest loads from number `from` on, for repeated calls. A caller that comes too late misses the
+    /// oldest loads, and sees the gap by their numbers.
     pub fn loads_since(&self, from: u64) -> RecentLoads {
         self.driver.look(|state| state.recent_loads.since(from))
     }
 
-    /// Returns whether nothing can be done any more, because of a bug: see [`EngineError::Broken`].
+    /// Returns whether the engine has ended because of a bug: see [`EngineError::Broken`].
     pub fn is_broken(&self) -> bool {
         self.driver.look(|state| state.broken().is_some())
     }
 
-    /// How many loads are in flight.
+    /// The number of loads in flight.
     pub fn loads_in_flight(&self) -> usize {
         self.driver.look(|state| state.abm.loads_in_flight())
     }
 
-    /// Records every event of the buffer manager from now on, or stops doing so; returns the recorder so far, to be
-    /// finished. Chunks of forgotten files are in the trace as all others.
+    /// Starts to record every event of the buffer manager, or stops recording. Returns the previous recorder,
+    /// which the caller has to finish. Chunks of forgotten files are in the trace like all others.
     pub fn record(&self, recorder: Option<Recorder>) -> Option<Recorder> {
         self.driver.record(recorder)
     }
@@ -318,8 +321,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The ledger in bytes. Its budget is above the size that was set while scans run that were admitted when it was
-    /// larger, and above the default while others offer memory.
+    /// The ledger in bytes. Its budget exceeds the size that was set while scans run that were admitted when
+    /// it was larger. It exceeds the default while other owners offer memory.
     pub fn usage(&self) -> Usage {
         self.driver.look(|state| state.abm.usage())
     }
@@ -329,33 +332,33 @@ impl Engine {
         self.driver.look(|state| state.budget.wanted())
     }
 
-    /// Returns whether the buffer takes what others offer: its size is a default.
+    /// Returns whether the buffer takes offered memory: its size is a default.
     pub(crate) fn takes_offers(&self) -> bool {
         self.driver.look(|state| state.budget.takes_offers())
     }
 
-    /// How many bytes what is known of files may have beside the buffer: footers, positions of parts. Whoever keeps
-    /// footers for queries should not keep more.
+    /// The bytes that the records of known files may take beside the buffer: footers, positions of parts. A
+    /// cache of footers for queries should not keep more.
     pub fn files_bytes_max(&self) -> u64 {
         files_share(self.buffer_bytes())
     }
 
-    /// Encoded bytes in memory: what the ledger calls resident, counted again.
+    /// Encoded bytes in memory: the ledger's resident bytes, counted independently.
     pub fn resident_bytes(&self) -> u64 {
         self.driver.look(|state| state.store.bytes())
     }
 
-    /// The settings the engine was started with.
+    /// The settings with which the engine was started.
     pub fn config(&self) -> &EngineConfig {
         &self.driver.config
     }
 
-    /// The policy in force.
+    /// The current policy.
     pub fn policy(&self) -> Policy {
         self.driver.look(|state| state.abm.policy().clone())
     }
 
-    /// Switches to another policy; running scans go on under it.
+    /// Switches to another policy. Running scans continue under it.
     ///
     /// # Errors
     /// [`EngineError::Broken`].
@@ -367,8 +370,8 @@ impl Engine {
         })
     }
 
-    /// Changes the buffer's size. A smaller one is reached as chunks in use are released. Running scans that need
-    /// more keep what they need until they end. Nothing that others offer is taken from now on.
+    /// Changes the buffer's size. A smaller size is reached as chunks in use are released. Running scans that
+    /// need more keep it until they end. After this call the buffer takes no offered memory.
     ///
     /// # Errors
     /// If it is zero; [`EngineError::Broken`].
@@ -379,8 +382,8 @@ impl Engine {
         self.driver.locked(|locked| locked.set_budget(bytes))
     }
 
-    /// Lends this much of the buffer to others, in place of what was lent before. The buffer becomes smaller as
-    /// chunks in use are released, and scans that need more keep what they need. Returns how much of it is free now.
+    /// Lends this much of the buffer to others, in place of the previous loan. The buffer shrinks as chunks
+    /// in use are released, and scans that need more keep it. Returns how much of the loan is free.
     ///
     /// # Errors
     /// [`EngineError::Broken`].
@@ -388,9 +391,9 @@ impl Engine {
         self.driver.locked(|locked| locked.lend(bytes))
     }
 
-    /// Offers the buffer this much memory of others beyond its size, in place of what was offered before. Returns how much it
-    /// takes: nothing if its size was set ([`EngineConfig::buffer_takes_offers`], [`Self::set_buffer`]). When less is offered,
-    /// the buffer becomes smaller as chunks in use are released.
+    /// Offers the buffer this much memory of other owners beyond its size, in place of the previous offer.
+    /// Returns how much the buffer takes: nothing if its size was set ([`EngineConfig::buffer_takes_offers`],
+    /// [`Self::set_buffer`]). When the offer decreases, the buffer shrinks as chunks in use are released.
     ///
     /// # Errors
     /// [`EngineError::Broken`].
@@ -398,8 +401,9 @@ impl Engine {
         self.driver.locked(|locked| locked.offer(bytes))
     }
 
-    /// The users of the engine keep so many bytes for all scans, in place of what they kept before, and the buffer does
-    /// without them. False if that is more than a 64th of the buffer's size, and more than they kept: then nothing changes.
+    /// Sets the bytes that users of the engine keep for all scans, in place of the previous number. The
+    /// buffer shrinks by them. Returns false and changes nothing if they are more than a 64th of the buffer's
+    /// size and more than the previous number.
     ///
     /// # Errors
     /// [`EngineError::Broken`].
@@ -407,12 +411,13 @@ impl Engine {
         self.driver.locked(|locked| locked.keep(bytes))
     }
 
-    /// A value of each type that all users of the engine share; the first call makes it with `make`.
+    /// An extension: a value of each type that all users of the engine share. The first call makes it with
+    /// `make`.
     pub fn companion<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.driver.companions.get(make)
     }
 
-    /// Changes the limit on reading, or lifts it.
+    /// Changes or removes the limit on reading.
     ///
     /// # Errors
     /// If the latency is too long.
@@ -422,8 +427,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The bucket of the limit, if there is one: for [`LimitedStore`](crate::LimitedStore), so that another engine
-    /// reads under the same limit.
+    /// The bucket of the read limit, if there is a limit. For [`LimitedStore`](crate::LimitedStore), so that
+    /// another engine reads under the same limit.
     pub fn read_limiter(&self) -> Option<Arc<TokenBucket>> {
         self.driver.bucket.limit().map(|_| self.driver.bucket.clone())
     }

@@ -1,7 +1,7 @@
-//! The errors. Every error names the file, row group, column or setting, and says what to do.
+//! The errors. Every error names the file, row group, column or setting, and the remedy.
 //!
-//! Errors are `Clone`: one failed read is reported by every scan that needed it. There is no general variant: a new
-//! kind of failure gets a name.
+//! Errors are `Clone`: one failed read is reported by every scan that needed it. There is no general variant:
+//! a new kind of failure gets a name.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ pub type SharedSource = Arc<dyn std::error::Error + Send + Sync>;
 pub struct SettingError {
     /// The setting's name.
     pub setting: &'static str,
-    /// What was given.
+    /// The given value.
     pub value: String,
-    /// Which values are possible, with the range.
+    /// The possible values, with the range.
     pub wanted: String,
 }
 
-/// Why an engine, a scan or a chunk failed.
+/// The reason why an engine, a scan or a chunk failed.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum EngineError {
     /// A setting is impossible.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A setting cannot have the value that was given.
+    /// A setting cannot have the given value.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A setting was changed that can only be given before the engine starts.
+    /// A setting was changed that must be given before the engine starts.
     #[error("coscan.{setting} is fixed once the engine runs: give it at start")]
     FixedSetting {
         /// The setting's name.
@@ -44,18 +44,18 @@ pub enum EngineError {
     DeviceProfile {
         /// The file.
         path: String,
-        /// What is wrong with it, and what to do.
+        /// The fault, and the remedy.
         reason: String,
     },
-    /// The scan can never run in this buffer: raise `coscan.buffer`, lower the number of workers or read
+    /// The scan can never run in this buffer. Raise `coscan.buffer`, lower the number of workers or read
     /// fewer columns.
     #[error("{what} needs a buffer of at least {needed} bytes, coscan.buffer is {budget} bytes: raise it")]
     BufferTooSmall {
         /// The smallest buffer that would suffice, in bytes.
         needed: u64,
-        /// The buffer there is, in bytes.
+        /// The current buffer, in bytes.
         budget: u64,
-        /// What needs it.
+        /// The part or scan that needs it.
         what: String,
     },
     /// A part could not be read, after all retries.
@@ -67,10 +67,10 @@ pub enum EngineError {
         row_group: usize,
         /// The root column.
         column: String,
-        /// What the device or the store said last.
+        /// The last error of the device or the store.
         source: SharedSource,
     },
-    /// The bytes of a part are not what the file's metadata promises.
+    /// The bytes of a part contradict the file's metadata.
     #[error("corrupt data in {file}, row group {row_group}, column '{column}': {source}")]
     Corrupt {
         /// The file's address.
@@ -79,7 +79,7 @@ pub enum EngineError {
         row_group: usize,
         /// The root column.
         column: String,
-        /// What the decoder said.
+        /// The decoder's error.
         source: SharedSource,
     },
     /// The footer of a file on this machine could not be read.
@@ -87,25 +87,25 @@ pub enum EngineError {
     Footer {
         /// The file's path.
         file: String,
-        /// What the system or the decoder said.
+        /// The error of the system or the decoder.
         source: SharedSource,
     },
-    /// The file is not the one that was opened: open it again to read the new version.
+    /// The file is not the version that was opened. Open it again to read the new version.
     #[error("{file} was replaced while in use ({detail}): run the query again")]
     FileReplaced {
         /// The file's address.
         file: String,
-        /// What differs.
+        /// The difference.
         detail: String,
     },
-    /// The table gives another size for the file than it has.
+    /// The table's description gives another size for the file than it has.
     #[error("{file} has {found} bytes, its table says {stated}: correct the table's list of files")]
     WrongSize {
         /// The file's address.
         file: String,
-        /// Bytes that the file has.
+        /// The size of the file in bytes.
         found: u64,
-        /// Bytes that the table says.
+        /// The size in the table's description, in bytes.
         stated: u64,
     },
     /// The schema to decode to does not fit the file.
@@ -113,17 +113,17 @@ pub enum EngineError {
     Schema {
         /// The file's address.
         file: String,
-        /// What does not fit.
+        /// The mismatch.
         source: SharedSource,
     },
     /// The request names something that does not exist: a bug of the caller.
     #[error("invalid scan request: {0}")]
     InvalidRequest(String),
-    /// The scan was dropped, or the chunk already released.
+    /// The scan was dropped, or the chunk is already released.
     #[error("the scan is closed")]
     Closed,
-    /// A panic in the engine: its state cannot be trusted any more. Everything that was running has ended, and
-    /// nothing can be begun. Start another engine, and report the panic.
+    /// A panic in the engine, after which its state cannot be trusted. Everything that was running has ended,
+    /// and nothing can begin. Start another engine, and report the panic.
     #[error("the engine is broken because it panicked: {0}; start another one")]
     Broken(String),
     /// The engine could not start its I/O threads.

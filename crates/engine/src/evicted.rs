@@ -1,28 +1,30 @@
-//! Which parts were evicted that a buffer of the full size might still have: if they are read again, a larger buffer
-//! would have saved that.
+//! Evicted parts that a buffer of the full size might still have. If they are read again, a larger buffer
+//! would have saved the read.
 //!
-//! The oldest are forgotten as soon as all of them together no longer fit into the part of the buffer that is not in use.
+//! The oldest are forgotten as soon as all of them together do not fit into the unused part of the buffer.
 
 use std::collections::{HashMap, VecDeque};
 
 use coscan_core::PartKey;
 
-/// No more are remembered: small parts cost more to remember than to read.
+/// The maximum number of remembered parts: small parts cost more to remember than to read.
 const PARTS_MAX: usize = 1 << 16;
 
-/// See the documentation of the module.
+/// The remembered parts.
 #[derive(Debug, Default)]
 pub(crate) struct Evicted {
-    /// When each was evicted, counted in evictions.
+    /// The time of each eviction, counted in evictions.
     parts: HashMap<PartKey, u64>,
-    /// The same in order, with the bytes of each. Of a part that was evicted again or read, earlier entries are void.
+    /// The same in order, with the bytes of each. Earlier entries of a part that was read or evicted again
+    /// are void.
     order: VecDeque<(u64, PartKey, u64)>,
     bytes: u64,
     evictions: u64,
 }
 
 impl Evicted {
-    /// A part of so many bytes is evicted, while so many bytes of the buffer are not in use.
+    /// Notes the eviction of a part of this many bytes, while `unused` bytes of the buffer have not been put
+    /// to use.
     pub(crate) fn note(&mut self, part: PartKey, bytes: u64, unused: u64) {
         if unused > 0 {
             self.evictions += 1;
@@ -39,12 +41,12 @@ impl Evicted {
         }
     }
 
-    /// A part is read; whether it was evicted and is remembered.
+    /// Notes that a part is read. Returns whether its eviction is remembered.
     pub(crate) fn is_read(&mut self, part: PartKey) -> bool {
         self.parts.remove(&part).is_some()
     }
 
-    /// Forgets all.
+    /// Forgets all parts.
     pub(crate) fn clear(&mut self) {
         *self = Evicted::default();
     }

@@ -1,4 +1,4 @@
-//! Bytes of a file for the Parquet decoder: under their offsets in the file, with gaps.
+//! Bytes of a file for the Parquet decoder, by their offsets in the file, with gaps.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,26 +14,27 @@ use crate::page_header::PageHeader;
 
 /// Bytes of a file with gaps.
 pub(crate) struct FileBytes {
-    /// By their offsets in the file, ascending.
+    /// The pieces, by ascending offset in the file.
     pub(crate) pieces: Vec<Piece>,
-    /// Where those are that are not in memory.
+    /// Access to the pieces that are not in memory.
     pub(crate) cached: Option<Arc<CachedFile>>,
     /// The file's size.
     pub(crate) end: u64,
-    /// Copy pages for the decoder: arrays of views point into uncompressed pages, and would keep a whole piece in
-    /// memory after the buffer manager evicted it.
+    /// True if pages are copied for the decoder. Arrays of views point into uncompressed pages, and would
+    /// keep a whole piece in memory after the buffer manager evicted it.
     pub(crate) detach: bool,
-    /// Admits pages for which there is room.
+    /// Admits the pages for which there is room.
     pub(crate) gate: Arc<PageGate>,
-    /// What the pieces are, for messages.
+    /// The name of the pieces, for messages.
     pub(crate) what: &'static str,
 }
 
-/// So many bytes are read for a header that is not in memory; if it is longer, twice as many.
+/// The bytes that are read first for a header that is not in memory. For a longer header the number is
+/// doubled.
 const HEADER_BYTES: u64 = 4 << 10;
 
 impl FileBytes {
-    /// The piece that an offset lies in, or at the end of, and what of it is behind the offset.
+    /// The piece that an offset lies in, or at the end of, and its range behind the offset.
     fn after(&self, start: u64) -> ParquetResult<(&Piece, Range<u64>)> {
         let after = self.pieces.partition_point(|(at, _)| *at <= start);
         let found = after.checked_sub(1).map(|at| &self.pieces[at]);

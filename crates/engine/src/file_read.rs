@@ -1,4 +1,4 @@
-//! How a request reads one file: which columns, decoded to which types.
+//! A request's read of one file: its columns, and their decoded types.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::decoding::Decoding;
 use crate::table::{File, FileHandle};
 use coscan_core::ColumnNo;
 
-/// How to read one file.
+/// The read of one file.
 #[derive(Debug)]
 pub(crate) struct FileRead {
     pub(crate) file: Arc<File>,

@@ -1,8 +1,8 @@
 //! Footers of files on this machine, each read from exactly the version it belongs to.
 //!
-//! Caches of footers usually compare size and modification time, and both can be the same for other content. Here a
-//! footer is found by everything that distinguishes versions. A footer that a query or the catalog has in memory is
-//! not read and held again.
+//! Caches of footers usually compare size and modification time, and both can be equal for different content.
+//! Here the key of a footer is everything that distinguishes versions. A footer that a query or the catalog
+//! has in memory is neither read nor held again.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::error::{EngineError, SharedSource};
 use crate::identity::{LocalFile, LocalVersion};
 use crate::sync::Mutex;
 
-/// With fewer, dropped ones are not removed.
+/// The minimum number of footers at which dropped ones are removed.
 const LOOK_AT_LEAST: usize = 64;
 
 /// The footers that were read last, and those in use.
@@ -29,18 +29,18 @@ pub(crate) struct Footers {
 #[derive(Debug, Default)]
 struct Kept {
     footers: HashMap<PathBuf, Footer>,
-    /// The bytes of those that are kept.
+    /// The bytes of the footers that are kept.
     bytes: u64,
-    /// Counts reads, for the order of use.
+    /// The number of reads, for the order of use.
     reads: u64,
-    /// At this number, dropped ones are removed.
+    /// The number of footers at which dropped ones are removed.
     look_at: usize,
 }
 
 #[derive(Debug)]
 struct Footer {
     version: LocalVersion,
-    /// As long as a query or the catalog has it, it is not in memory a second time.
+    /// A weak reference: while a query or the catalog has the footer, it is not in memory a second time.
     metadata: Weak<ParquetMetaData>,
     kept: Option<Arc<ParquetMetaData>>,
     bytes: u64,
@@ -48,7 +48,7 @@ struct Footer {
 }
 
 impl Footers {
-    /// The footer of this version of a file; keeps unused footers of at most `bytes_max` bytes.
+    /// The footer of this version of a file. Keeps unused footers of at most `bytes_max` bytes.
     pub(crate) fn read(
         &self,
         local: &LocalFile,
@@ -71,7 +71,8 @@ impl Kept {
         footer.metadata.upgrade()
     }
 
-    /// Returns the footer that all callers share: another one may have read it at the same time.
+    /// Enters a footer. Returns the one that all callers share, because another caller may have read it at
+    /// the same time.
     fn put(
         &mut self,
         local: &LocalFile,
@@ -104,7 +105,7 @@ impl Kept {
         let mut by_use: Vec<&mut Footer> = kept.collect();
         by_use.sort_unstable_by_key(|footer| footer.used);
         let mut oldest = by_use.into_iter();
-        // A quarter more than needed, so that the next one does not sort them again.
+        // A quarter more than needed, so that the next call does not sort them again.
         while self.bytes > bytes_max / 4 * 3
             && let Some(footer) = oldest.next()
         {
@@ -126,7 +127,7 @@ fn read(local: &LocalFile) -> Result<ParquetMetaData, EngineError> {
     };
     check()?;
     let metadata = read_footer(size, |range| file.get_bytes(range.start, (range.end - range.start) as usize));
-    // What was read during a write belongs to neither version.
+    // A footer that was read during a write belongs to neither version.
     check()?;
     metadata.map_err(|error| failed(Arc::new(error)))
 }

@@ -1,8 +1,9 @@
-//! What distinguishes stores, files and versions of files.
+//! Identity of stores, files and versions of files.
 //!
-//! Of two versions of a remote file the one modified later is the newer one; if times are equal, the one that was
-//! seen later. For files on this machine it is the one that was looked at last, because modification times can be
-//! set. This order decides only which version is kept. Whether a version still exists is decided by reading it.
+//! Of two versions of a remote file, the one modified later is the newer one; if times are equal, the one
+//! seen later. Of two versions of a file on this machine, the one looked at last is the newer one, because
+//! modification times can be set. This order decides only which version is kept. Only a read decides whether
+//! a version still exists.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +18,8 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use crate::io::same::same_etag;
 
-/// The store of a file. Those who name the same store share what was read of a file, and no others.
+/// The identity of a file's store. Callers that name the same store share the data that were read of a file.
+/// Other callers do not.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StoreId(Identity);
 
@@ -29,14 +31,14 @@ enum Identity {
 }
 
 impl StoreId {
-    /// This instance and its clones. Another instance may have other credentials, or other data under the same
-    /// address. A [`FileSpec`](crate::FileSpec) with this id has to hold the instance.
+    /// The identity of this instance and its clones. Another instance may have other credentials, or other
+    /// data under the same address. A [`FileSpec`](crate::FileSpec) with this id has to hold the instance.
     pub fn instance(store: &Arc<dyn ObjectStore>) -> Self {
         StoreId(Identity::Instance(Arc::as_ptr(store).cast::<()>() as usize))
     }
 
-    /// All stores with this name: the caller states that they have the same files, and that a user who may read from
-    /// one of them may read from all.
+    /// The identity of all stores with this name. The caller guarantees that they have the same files, and
+    /// that a user who may read from one may read from all.
     pub fn named(name: &str) -> Self {
         StoreId(Identity::Named(name.into()))
     }
@@ -53,14 +55,14 @@ pub struct LocalVersion {
     device: u64,
     inode: u64,
     bytes: u64,
-    /// Seconds and nanoseconds.
+    /// Seconds and nanoseconds of the last modification.
     modified: (i64, i64),
-    /// When the inode changed last; users cannot set it.
+    /// The last change of the inode, which users cannot set.
     changed: (i64, i64),
 }
 
 impl LocalVersion {
-    /// The version with these facts.
+    /// The version with this metadata.
     pub fn of(found: &std::fs::Metadata) -> Self {
         LocalVersion {
             device: found.dev(),
@@ -81,7 +83,7 @@ impl LocalVersion {
         self.device
     }
 
-    /// What is different now, if anything.
+    /// The difference between this version and the current one, if any.
     pub fn difference(&self, now: &Self) -> Option<String> {
         if self.bytes != now.bytes {
             return Some(format!("{} bytes, was {}", now.bytes, self.bytes));
@@ -92,7 +94,7 @@ impl LocalVersion {
         (self != now).then(|| "changed since it was opened".into())
     }
 
-    /// When it was modified.
+    /// Its modification time.
     pub fn modified(&self) -> SystemTime {
         let (seconds, nanos) = self.modified;
         let whole = Duration::from_secs(seconds.unsigned_abs());
@@ -106,8 +108,8 @@ impl LocalVersion {
         self.modified == self.changed
     }
 
-    /// Returns whether this may be the version that `meta` describes. Without a version there
-    /// (`names_version`), any of its size may.
+    /// Returns whether this may be the version that `meta` describes. If `meta` names no version
+    /// (`names_version`), any version of its size may be.
     pub fn is_listed_as(&self, meta: &ObjectMeta) -> bool {
         let (seconds, nanos) = self.modified;
         let modified = seconds * 1_000_000 + nanos / 1_000;
@@ -115,12 +117,12 @@ impl LocalVersion {
     }
 }
 
-/// A file on this machine, as it was found.
+/// A file on this machine, with the version that was found.
 #[derive(Clone, Debug)]
 pub struct LocalFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// The version that was there.
+    /// The version that was found.
     pub version: LocalVersion,
     /// The number of the look, counted over the process.
     pub(crate) look: u64,
@@ -130,7 +132,7 @@ impl LocalFile {
     /// Looks at a file. Costs a system call.
     ///
     /// # Errors
-    /// Those of the system: the file does not exist, or may not be read.
+    /// Errors of the system: the file does not exist, or may not be read.
     pub fn look(path: PathBuf) -> std::io::Result<Self> {
         static LOOKS: AtomicU64 = AtomicU64::new(0);
         let version = LocalVersion::of(&std::fs::metadata(&path)?);
@@ -154,7 +156,7 @@ impl LocalFile {
     }
 }
 
-/// A version of a file by its description.
+/// A version of a file, by its description.
 #[derive(Clone, Copy)]
 pub(crate) struct Version<'a> {
     pub(crate) local: Option<&'a LocalFile>,
@@ -171,7 +173,7 @@ impl Version<'_> {
         }
     }
 
-    /// Later versions are greater: by the look for files on this machine, otherwise by the time.
+    /// The order of versions: by the look for files on this machine, otherwise by the time.
     pub(crate) fn order(&self) -> (u64, i64) {
         match self.local {
             Some(local) => (local.look, 0),
@@ -187,8 +189,8 @@ impl fmt::Debug for Version<'_> {
     }
 }
 
-/// Returns whether a description of a file says which version of it is meant: by an ETag, a version or a
-/// time. A table that knows a path and a size alone gives the beginning of time.
+/// Returns whether a description of a file names a version of it: by an ETag, a version or a time. A table
+/// that knows only a path and a size gives the beginning of time.
 pub(crate) fn names_version(meta: &ObjectMeta) -> bool {
     meta.e_tag.is_some() || meta.version.is_some() || meta.last_modified.timestamp_micros() != 0
 }

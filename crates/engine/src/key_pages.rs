@@ -1,13 +1,15 @@
-//! The column by whose values a row group is cut: its *key*.
+//! The key of a row group: the column by whose values the row group is cut.
 //!
-//! Pieces of a row group are of use to operators that rely on order if their ranges of a column's values have at most
-//! end points in common. The ranges are known by the column index, page by page, so the pages themselves have to be in
-//! such an order, and no page may be across a border unless all its values are equal. What the column index says is
-//! only used to choose borders, and any border of pages is a right one: whoever relies on ranges checks them.
+//! Pieces of a row group are useful to operators that rely on order if their ranges of a column's values have
+//! at most end points in common. The column index states the ranges, page by page. So the pages themselves
+//! have to be in order, and no page may be across a border unless all its values are equal. The column index
+//! is only used to choose borders, and any border of pages is valid: operators that rely on ranges check
+//! them.
 //!
-//! The key is the column by which the file says that it is sorted, if its pages agree; otherwise the first one whose
-//! pages are in order and hold several values each, most of them; otherwise the first one whose pages are in order and
-//! not all of one value. Columns with lists and of floating point do not qualify (statistics leave NaN out).
+//! The key is the column by which the file says that it is sorted, if its pages agree. Otherwise it is the
+//! first column whose pages are in order and mostly hold several values each. Otherwise it is the first one
+//! whose pages are in order and not all of one value. Columns with lists and of floating point do not qualify
+//! (statistics leave NaN out).
 
 use std::cmp::Ordering;
 
@@ -27,18 +29,18 @@ pub(crate) struct KeyPages {
     several: Vec<bool>,
 }
 
-/// What the column index says of the values of a column.
+/// The statements of the column index about the values of a column.
 #[derive(Debug, PartialEq, Eq)]
 struct InOrder {
-    /// By page, whether it may hold several values.
+    /// For each page, whether it may hold several values.
     several: Vec<bool>,
-    /// True if all pages hold the same one.
+    /// True if all pages hold the same value.
     constant: bool,
 }
 
 impl KeyPages {
-    /// Those of a row group; `None` if the file does not say of any column that its pages are in order. Cost: linear
-    /// in the pages of the row group.
+    /// The pages of a row group's key; `None` if the file states of no column that its pages are in order.
+    /// Cost: linear in the pages of the row group.
     pub(crate) fn find(metadata: &ParquetMetaData, row_group: usize) -> Option<Self> {
         let about = metadata.row_group(row_group);
         let declared = about.sorting_columns().and_then(|columns| columns.first());
@@ -57,7 +59,7 @@ impl KeyPages {
         first
     }
 
-    /// Those of a column; `None` if its pages are not in order, or if there is but one value.
+    /// The pages of a column; `None` if they are not in order, or hold only one value.
     fn of(metadata: &ParquetMetaData, row_group: usize, leaf: usize) -> Option<Self> {
         let values = metadata.column_index()?.get(row_group)?.get(leaf)?;
         let pages = metadata.offset_index()?.get(row_group)?.get(leaf)?.page_locations();
@@ -85,7 +87,7 @@ impl KeyPages {
     }
 }
 
-/// What a column index says; `None` if its pages are in no order, or are not compared here.
+/// The statements of a column index; `None` if its pages are in no order, or are not compared here.
 fn in_order(values: &ColumnIndexMetaData, about: &ColumnDescriptor) -> Option<InOrder> {
     let signed = match about.sort_order() {
         SortOrder::SIGNED => true,
@@ -114,13 +116,13 @@ fn bytes(of: &ByteArrayColumnIndex) -> impl Iterator<Item = Option<(&[u8], &[u8]
     of.min_values_iter().zip(of.max_values_iter()).map(|(low, high)| low.zip(high))
 }
 
-/// Of two numbers of the same length, the most significant byte first.
+/// Compares two numbers of the same length, most significant byte first.
 fn twos_complement(a: &[u8], b: &[u8]) -> Ordering {
     let sign = |of: &[u8]| of.first().is_none_or(|first| *first < 0x80);
     sign(a).cmp(&sign(b)).then_with(|| a.cmp(b))
 }
 
-/// Of pages with these least and greatest values, none where there are only nulls.
+/// The order of pages with these least and greatest values. A page of nulls only has none.
 fn by_order<'a, T: ?Sized + 'a>(
     pages: impl Iterator<Item = Option<(&'a T, &'a T)>>,
     compare: impl Fn(&T, &T) -> Ordering,

@@ -1,25 +1,25 @@
 //! Cooperative scans over Parquet: real reads, one decode, one bounded buffer.
 //!
-//! An [`Engine`] makes files known, registers scans and delivers chunks as Arrow arrays, in the order
-//! that suits all scans together. It knows Parquet and Arrow, but no query engine and no SQL. What to read,
-//! keep and hand out is decided by [`coscan_core`]; here is everything that touches the world:
+//! An [`Engine`] opens files, registers scans and delivers chunks as Arrow arrays, in the order that suits
+//! all scans together. It knows Parquet and Arrow, but no query engine and no SQL. [`coscan_core`] decides
+//! what to read, keep and hand out. This crate does everything that touches the outside world:
 //!
 //! ```text
-//! Engine ── catalog, table, chunks, identity: which files there are, which rows are which chunk
-//!    ├── request, segments: what a scan is to the buffer manager
+//! Engine ── catalog, table, chunks, identity: known files, and the rows of each chunk
+//!    ├── request, segments: a request as scans of the buffer manager
 //!    │
 //!    ├── driver: owns the buffer manager and the I/O queue; events in, actions out
 //!    ├── environment: clock, alarm, threads; a simulation has one of its own
 //!    ├── store, decoding, decode, one_nan, page_gate: encoded parts, and the arrays made from them, once for all scans
-//!    ├── io: what is read when, limit, retry; local files by O_DIRECT, everything else through object_store
+//!    ├── io: order of reads, limit, retry; local files by O_DIRECT, everything else through object_store
 //!    ├── point: single pages beside the scans, in a pool of their own under the same ledger
-//!    ├── scan, registered, chunk: what a consumer holds, waits for and reads
-//!    ├── observe, account, load_log: what can be seen from outside, at any moment, without changing anything
-//!    └── protocol: which task waits and which is woken, separate from what they wait for
+//!    ├── scan, registered, chunk: handles of a consumer, its waits and its reads
+//!    ├── observe, account, load_log: monitoring at any moment, without changing anything
+//!    └── protocol: waiting and waking of tasks, separate from the data they wait for
 //! ```
 //!
-//! The unit of residency is a part (one root column of one chunk, encoded), the unit of decoding a
-//! slice of it.
+//! The unit of residency is a part (one root column of one chunk, encoded). The unit of decoding is a slice
+//! of a part.
 #![deny(missing_docs)]
 
 #[cfg(test)]

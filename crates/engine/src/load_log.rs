@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many loads are kept: some minutes of a busy engine, 300 KB.
+/// The number of loads kept: some minutes of a busy engine, 300 KB.
 const REMEMBERED: usize = 8192;
 
 /// A load, at the time when it was issued.
@@ -15,7 +15,7 @@ pub struct LoadSeen {
     pub table: u32,
     /// The chunk's number in its table.
     pub chunk: u32,
-    /// How many columns are read.
+    /// The number of columns read.
     pub columns: u32,
 }
 

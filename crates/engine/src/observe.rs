@@ -1,7 +1,7 @@
-//! A snapshot of an engine: which parts are in the buffer, in flight and wanted, and the progress of every scan.
+//! A snapshot of an engine: the parts in the buffer, in flight and wanted, and the progress of every scan.
 //!
-//! It only reads, under the engine's lock, and keeps no history: to see changes, compare snapshots. The caller bounds
-//! its size, however large tables are.
+//! It only reads, under the engine's lock, and keeps no history: to see changes, compare snapshots. The
+//! caller bounds its size, however large tables are.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::stats::{EngineStats, ScanMetrics};
 pub struct Observation {
     /// The time since the engine started.
     pub at: Duration,
-    /// The policy in force.
+    /// The current policy.
     pub policy: Policy,
     /// The size of the buffer that was set last, in bytes.
     pub buffer_bytes: u64,
@@ -31,38 +31,40 @@ pub struct Observation {
     pub stats: EngineStats,
     /// The tables, oldest first.
     pub tables: Vec<TableView>,
-    /// The scans that are registered. A scan of the caller is several of these if it has several tables or sets of
+    /// The registered scans. A scan of the caller is several of these if it has several tables or sets of
     /// columns.
     pub scans: Vec<ScanView>,
 }
 
-/// A table as a grid of cells: a row for each column, along it the chunks in their order.
+/// A table as a grid of cells: one row per column, with the chunks in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableView {
     /// Its number.
     pub id: u32,
     /// The address of its first file.
     pub file: String,
-    /// How many files it has.
+    /// The number of its files.
     pub files: usize,
-    /// The numbers of its chunks, without those of forgotten files. A chunk's position is its place in this list.
+    /// The numbers of its chunks, without those of forgotten files. A chunk's position is its place in this
+    /// list.
     pub live: Vec<Range<u32>>,
     /// The names of the columns shown: all, unless there are too many.
     pub columns: Vec<String>,
-    /// How many cells a column has; all stand for equally many chunks, or one more or less.
+    /// The number of cells per column. All stand for equally many chunks, give or take one.
     pub cells: usize,
-    /// Column by column, cell by cell.
+    /// The cells, column by column.
     pub parts: Vec<PartView>,
 }
 
-/// A cell: one part, or several neighbours of a column, with the best state and the greatest interest of them.
+/// A cell: one part, or several neighbours of a column. Of several it has the best state and the greatest
+/// interest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartView {
     /// Its state.
     pub state: PartState,
-    /// True if a worker holds its chunk now.
+    /// True if a worker holds its chunk.
     pub held: bool,
-    /// How many scans want it.
+    /// The number of scans that want it.
     pub wanted: u32,
 }
 
@@ -88,24 +90,24 @@ pub struct ScanView {
     pub query: Option<u64>,
     /// The table's number.
     pub table: u32,
-    /// How many columns it reads.
+    /// The number of columns that it reads.
     pub columns: u32,
-    /// Chunks it has not finished.
+    /// The number of unfinished chunks.
     pub chunks_needed: u32,
-    /// Of these, those that could be delivered at once.
+    /// The number of these that could be delivered at once.
     pub chunks_ready: u32,
-    /// Of these, those that will be complete when the loads in flight are.
+    /// The number of these that will be complete when the loads in flight are.
     pub chunks_on_their_way: u32,
-    /// How long some worker has been waiting; zero if none is.
+    /// The longest wait of its workers; zero if none waits.
     pub waiting: Duration,
     /// The counters of the caller's scan that it belongs to.
     pub metrics: ScanMetrics,
 }
 
 impl Engine {
-    /// What is in the buffer, in flight and wanted, and the counters of every scan. Tables have at most `parts_max`
-    /// cells each: see [`TableView`]. Holds the engine's lock for a time linear in the cells and in the runs of equal
-    /// chunks.
+    /// Returns the parts in the buffer, in flight and wanted, and the counters of every scan. Tables have at
+    /// most `parts_max` cells each: see [`TableView`]. Holds the engine's lock for a time linear in the cells
+    /// and in the runs of equal chunks.
     pub fn observe(&self, parts_max: usize) -> Observation {
         let at = self.driver.since_start();
         Observation { stats: self.stats(), ..self.driver.look(|state| observe(state, at, parts_max)) }
@@ -117,7 +119,7 @@ impl Engine {
     }
 }
 
-/// More columns of a table are not shown.
+/// The maximum number of columns of a table that are shown.
 const COLUMNS_MAX: usize = 256;
 
 /// Copies everything; the caller fills in the counters.
@@ -221,7 +223,7 @@ fn table_view(state: &State, id: TableId, parts_max: usize) -> TableView {
     }
 }
 
-/// Enters a run of chunks of which the first is at position `before`.
+/// Enters a run of chunks, the first of which is at position `before`.
 fn draw(state: &State, id: TableId, run: Range<u32>, before: usize, grid: &mut Grid) {
     let core = state.abm.state();
     let table = core.table(id);

@@ -1,9 +1,10 @@
-//! The form in which the arrays of slices are kept and handed out: the same values in fewer bytes.
+//! Packing of the arrays of slices: they are kept and handed out with the same values in fewer bytes.
 //!
-//! Views of strings become keys into a dictionary where a column chunk has one for all its values: one, two or four bytes for
-//! each row instead of sixteen, and each distinct string once a chunk. Decimals of 64 bits, integers and dates become integers
-//! of as few bits as the values of the slice need: of TPC-H's, most of one, two or four bytes. What is not kept for anybody
-//! stays as it was decoded, but for views: to find the bits and to copy costs a scan that is alone 5 to 9 % of its time.
+//! String views become keys into a dictionary if a column chunk has one for all its values. A row then takes
+//! one, two or four bytes instead of sixteen, and each distinct string is stored once per chunk. Decimals of
+//! 64 bits, integers and dates become integers of as few bits as the values of the slice need. Most of
+//! TPC-H's take one, two or four bytes. Slices that are not kept for other scans are not packed, except for
+//! views: finding the bits and copying would cost a scan that runs alone 5 to 9 % of its time.
 
 use std::sync::Arc;
 
@@ -18,16 +19,16 @@ use arrow::error::Result as ArrowResult;
 use num_traits::{AsPrimitive, PrimInt};
 use parquet::errors::Result as ParquetResult;
 
-/// Packs the arrays of a reader, which come one after the other.
+/// Packs the arrays of a reader, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Packing {
-    /// The dictionary of the last array: as it came, and as views.
+    /// The dictionary of the last array: as the reader returned it, and as views.
     dictionary: Option<(ArrayRef, ArrayRef)>,
 }
 
 impl Packing {
-    /// The form of an array of the type that was asked for, or of one with a dictionary of strings instead of views; in few
-    /// bytes if it is `kept`.
+    /// The packed form of an array of the requested type, or of one with a dictionary of strings instead of
+    /// views. Packed in few bits only if the array is `kept`.
     pub(crate) fn packed(
         &mut self,
         array: ArrayRef,
@@ -41,7 +42,8 @@ impl Packing {
         }
     }
 
-    /// An array with a dictionary of strings, as one with a dictionary of views of them, which arrays in sequence share.
+    /// Converts an array with a dictionary of strings to one with a dictionary of views of them. Successive
+    /// arrays share these views.
     fn of_views(
         &mut self,
         keyed: &DictionaryArray<Int32Type>,
@@ -72,8 +74,8 @@ impl Packing {
     }
 }
 
-/// Returns whether two arrays of strings are in the same memory. Neither gives it back while they are
-/// compared.
+/// Returns whether two arrays of strings are in the same memory. Neither array frees it during the
+/// comparison.
 fn is_same(a: &ArrayRef, b: &ArrayRef) -> bool {
     let (a, b) = (a.to_data(), b.to_data());
     let pairs = a.buffers().iter().zip(b.buffers());
@@ -84,7 +86,8 @@ fn is_view(of: &DataType) -> bool {
     matches!(of, DataType::Utf8View | DataType::BinaryView)
 }
 
-/// Numbers as integers of the fewest bits that hold them; `None` if they have no more now, or it is another array.
+/// Numbers as integers of the fewest bits that hold them; `None` if that saves nothing, or the array has
+/// another type.
 fn narrowed(array: &ArrayRef) -> Option<ArrayRef> {
     let nulls = array.nulls();
     match array.data_type() {
@@ -111,19 +114,20 @@ where
     })
 }
 
-/// How many bits, with their sign, hold all of these values; at least one.
+/// The number of bits, including the sign, that hold all of these values; at least one.
 fn bits<T: PrimInt>(values: &[T]) -> u32 {
-    // Bits that differ from the one below them: the highest of these is the sign's.
+    // Bits that differ from the next lower bit. The highest of these decides the number of bits.
     let differing = values.iter().fold(T::zero(), |bits, value| bits | (*value ^ (*value << 1)));
     (T::zero().leading_zeros() - differing.leading_zeros()).max(1)
 }
 
-/// The array that [`Chunk::slice`](crate::Chunk::slice) gives instead of one of
-/// [`Chunk::packed_slice`](crate::Chunk::packed_slice), of the type that was asked for. Cost: 16 bytes for each row of strings,
-/// 4 or 8 for each number, if it is packed.
+/// Converts an array of [`Chunk::packed_slice`](crate::Chunk::packed_slice) to the one that
+/// [`Chunk::slice`](crate::Chunk::slice) gives, of the requested type. Cost, if it is packed: 16 bytes for
+/// each row of strings, 4 or 8 bytes for each number.
 ///
 /// # Errors
-/// A key is no place in the dictionary, or the array is none of the type that was asked for: no chunk has such arrays.
+/// A key is not in the dictionary, or the array does not belong to the requested type. No chunk has such
+/// arrays.
 pub fn unpacked(array: &ArrayRef, asked: &DataType) -> ArrowResult<ArrayRef> {
     if array.data_type() == asked {
         return Ok(Arc::clone(array));

@@ -1,8 +1,9 @@
-//! Passes pages to the decoder only if there is room for them.
+//! The gate before the decoder: it passes pages only if there is room for them.
 //!
-//! A page's header says how large the page is once it is decompressed, and the decoder allocates that much. Here the
-//! header is read first. As long as dictionary and page fit the room that is reserved for the decoder, they pass.
-//! Otherwise the decoder gets an error, and the caller learns how much room it needs. `chunk.rs` reserves it.
+//! A page's header states the page's size once it is decompressed, and the decoder allocates that much. The
+//! gate reads the header first. If dictionary and page fit the room that is reserved for the decoder, they
+//! pass. Otherwise the decoder gets an error, and the caller learns how much room it needs. `chunk.rs`
+//! reserves it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,16 +19,16 @@ use crate::file_bytes::FileBytes;
 use crate::page_header::PageHeader;
 use crate::sync::Mutex;
 
-/// Bytes that one value of a nested column may take while its levels are assembled.
+/// The bytes that one value of a nested column may take while its levels are assembled.
 const NESTED_VALUE_BYTES: u64 = 8;
 
-/// The least bytes of a decoded dictionary entry.
+/// The minimum bytes of a decoded dictionary entry.
 const DICTIONARY_VALUE_BYTES: u64 = 8;
 
-/// This many bytes of delta-encoded strings are part of the expected size of a slice.
+/// The bytes of delta-encoded strings that are part of the expected size of a slice.
 const STRING_BYTES_EXPECTED: u64 = 1 << 20;
 
-/// This many bytes of nested values are part of the expected size of a slice.
+/// The bytes of nested values that are part of the expected size of a slice.
 const NESTED_BYTES_EXPECTED: u64 = 1 << 20;
 
 /// The gate of one decoder of one part. It gets the available room before each slice.
@@ -36,7 +37,7 @@ pub(crate) struct PageGate {
     limit: AtomicU64,
     /// The room that a refused page would have needed; zero if none was refused.
     refused: AtomicU64,
-    /// The most room that passed pages took.
+    /// The largest room that passed pages took.
     admitted: AtomicU64,
     state: Mutex<State>,
 }
@@ -53,13 +54,13 @@ struct Leaf {
     range: Range<u64>,
     compressed: bool,
     nested: bool,
-    /// Pages are copied even if they are not compressed.
+    /// True if pages are copied even if they are not compressed.
     copied: bool,
     dictionary: u64,
     page: u64,
-    /// The header that was read last on its own, and where its page begins.
+    /// The header that was last read on its own, with the offset of its page.
     read: Option<(u64, PageHeader)>,
-    /// Values of the pages of this slice.
+    /// The number of values of this slice's pages.
     values: u64,
 }
 
@@ -89,7 +90,7 @@ impl PageGate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a slice, with room for this many bytes of pages.
+    /// Begins a slice, with this many bytes of room for pages.
     pub(crate) fn begin_slice(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
         self.refused.store(0, Ordering::Relaxed);
@@ -101,12 +102,12 @@ impl PageGate {
         Some(self.refused.load(Ordering::Relaxed)).filter(|&bytes| bytes > 0)
     }
 
-    /// The most room that was used.
+    /// The largest room that was used.
     pub(crate) fn admitted(&self) -> u64 {
         self.admitted.load(Ordering::Relaxed)
     }
 
-    /// The decoder looks at what is at `start`: a header, or something else.
+    /// Notes that the decoder looks at `start`: at a header, or at something else.
     pub(crate) fn header_at(&self, start: u64, header: Option<PageHeader>) {
         let mut state = self.state();
         let Some(leaf) = leaf_at(&mut state.leaves, start) else { return };
@@ -116,8 +117,8 @@ impl PageGate {
         }
     }
 
-    /// The decoder reads what is at `start`: a page whose header it has read, or a header and its page. `whole`
-    /// returns header and page by the offset of the header.
+    /// Notes that the decoder reads at `start`: a page whose header it has read, or a header and its page.
+    /// `whole` returns header and page by the offset of the header.
     ///
     /// # Errors
     /// If there is no room for the page, its header cannot be read, or the header's numbers are impossible.
@@ -140,7 +141,8 @@ impl PageGate {
         })?;
         let claim = if leaf.compressed { header.uncompressed } else { bytes.len() as u64 };
         if header.dictionary && header.values > claim {
-            // Every entry has at least a byte, and the decoder allocates as many as are claimed.
+            // Every entry has at least a byte, and the decoder allocates as many entries as the header
+            // states.
             let values = header.values;
             return Err(ParquetError::EOF(format!("a dictionary of {claim} bytes claims {values} values")));
         }
@@ -172,7 +174,7 @@ impl PageGate {
     }
 }
 
-/// Where a column chunk begins according to the footer, and how long it is.
+/// The start and the length of a column chunk according to the footer.
 pub(crate) fn column_range(column: &ColumnChunkMetaData) -> (u64, u64) {
     let at = |offset: i64| u64::try_from(offset).unwrap_or(0);
     let first = column.dictionary_page_offset().filter(|&at| at > 0);
@@ -194,12 +196,12 @@ impl Leaf {
             (false, false) => 0,
         };
         if header.dictionary {
-            // Encoded and decoded.
+            // Encoded and decoded entries.
             let decoded = len.max(size).max(header.values.saturating_mul(DICTIONARY_VALUE_BYTES));
             self.dictionary = size.saturating_add(decoded);
         } else {
-            // Delta-encoded strings are checked before the decoder has them: during the check they are in memory
-            // twice.
+            // Delta-encoded strings are checked before the decoder gets them. During the check they are in
+            // memory twice.
             self.page = match are_delta_strings(&self.column, header.encoding) {
                 true => size.saturating_mul(2),
                 false => size,
@@ -215,7 +217,7 @@ impl Leaf {
     }
 }
 
-/// How many values the data pages in a range of a file claim, as far as their headers can be read.
+/// The number of values that the data pages in a range of a file state, as far as their headers can be read.
 pub(crate) fn values_claimed(file: &FileBytes, pages: Range<u64>) -> ParquetResult<u64> {
     let (mut at, mut values) = (pages.start, 0u64);
     while at < pages.end

@@ -1,8 +1,8 @@
-//! The fields of a Parquet page header that say how much memory the page takes.
+//! The fields of a Parquet page header that determine the page's memory.
 //!
-//! The Parquet crate keeps its reader of page headers private, and allocates what they claim. This reader parses the
-//! same bytes (Thrift's compact protocol), so that a claim can be checked first. It does not look at the data and
-//! allocates nothing.
+//! The Parquet crate keeps its reader of page headers private, and allocates the sizes that they state. This
+//! reader parses the same bytes (Thrift's compact protocol), so that a size can be checked first. It does not
+//! look at the data and allocates nothing.
 
 /// The fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,20 +11,20 @@ pub(crate) struct PageHeader {
     pub(crate) len: usize,
     /// True if it is a dictionary page.
     pub(crate) dictionary: bool,
-    /// Bytes of the page once it is decompressed; a negative number is an error.
+    /// Bytes of the page once it is decompressed. A negative number is an error.
     pub(crate) uncompressed: u64,
     /// Bytes of the page behind the header.
     pub(crate) compressed: u64,
     /// The encoding of a data page's values, as the format numbers it; -1 for other pages.
     pub(crate) encoding: i32,
-    /// Values, nulls included.
+    /// The number of values, including nulls.
     pub(crate) values: u64,
 }
 
 /// `PageType.DICTIONARY_PAGE`.
 const DICTIONARY_PAGE: i32 = 2;
 
-/// The deepest nesting of structures; valid headers have three levels.
+/// The maximum nesting of structures; valid headers have three levels.
 const DEPTH_MAX: u32 = 64;
 
 /// Types of fields, in the compact protocol.
@@ -59,8 +59,8 @@ impl PageHeader {
                 2 => uncompressed = Some(input.number()?),
                 3 => compressed = Some(input.number()?),
                 4 => drop(input.number()?),
-                // The headers of data pages, dictionary pages and data pages of version 2: their first field is the
-                // number of values, and the next ones are numbers too.
+                // The headers of data pages, dictionary pages and data pages of version 2. Their first field
+                // is the number of values, and the next ones are numbers too.
                 5 => {
                     let numbers = input.numbers(4)?;
                     (values, encoding) = (values.max(count(numbers[0])), numbers[1]);
@@ -120,12 +120,12 @@ impl Input<'_> {
         Some((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// A number of 32 bits; of a larger one the lower bits, as in the decoder.
+    /// A number of 32 bits. Of a larger one it takes the lower bits, as the decoder does.
     fn number(&mut self) -> Option<i32> {
         Some(self.signed()? as i32)
     }
 
-    /// The next field of a structure, its number and type; `Some(None)` at the end.
+    /// The number and type of the next field of a structure; `Some(None)` at the end.
     fn field(&mut self, last: i16) -> Option<Option<(i16, u8)>> {
         let byte = self.byte()?;
         let kind = byte & 0x0f;
@@ -139,7 +139,7 @@ impl Input<'_> {
         Some(Some((id, kind)))
     }
 
-    /// A structure whose first `fields` fields, six at most, are numbers; those that are missing are zero.
+    /// A structure whose first `fields` fields, six at most, are numbers. Missing fields are zero.
     fn numbers(&mut self, fields: i16) -> Option<[i32; 6]> {
         let (mut numbers, mut last) = ([0; 6], 0);
         while let Some((id, kind)) = self.field(last)? {
@@ -184,7 +184,7 @@ impl Input<'_> {
         }
     }
 
-    /// Elements of a list or a map. Booleans take no bytes here, as in the decoder.
+    /// Skips the elements of a list or a map. Booleans take no bytes here, as in the decoder.
     fn skip_all(&mut self, len: u64, kinds: &[u8], depth: u32) -> Option<()> {
         if kinds.iter().all(|kind| matches!(*kind, field_type::TRUE | field_type::FALSE)) {
             return Some(());

@@ -1,8 +1,8 @@
-//! Checks the row numbers of the offset index against the pages.
+//! Checks of the offset index's row numbers against the pages.
 //!
-//! The offset index alone says where a piece of a row group is, and which pages before it are skipped. With a wrong
-//! index one piece would get the rows of another. Pages of columns without lists say how many rows they have. Pages
-//! of lists do not, and the index is trusted, as wherever pages are skipped.
+//! Only the offset index states where a piece of a row group lies, and which pages before it are skipped.
+//! With a wrong index one piece would get the rows of another. Pages of columns without lists state their
+//! number of rows. Pages of lists do not. For them the index is trusted, as it is wherever pages are skipped.
 
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
@@ -10,7 +10,8 @@ use parquet::file::metadata::ParquetMetaData;
 use crate::chunks::ChunkRows;
 use crate::file_bytes::FileBytes;
 
-/// Fails if a page of a leaf column with rows of a piece has other rows than the offset index says. `file` has the pages.
+/// Fails if a page of a leaf column with rows of a piece has other rows than the offset index states. `file`
+/// has the pages.
 pub(crate) fn check_pages(
     metadata: &ParquetMetaData,
     chunk: &ChunkRows,

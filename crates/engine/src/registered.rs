@@ -1,4 +1,4 @@
-//! A registered scan: what was registered, and the worker slots through which its chunks are delivered.
+//! A registered scan, with the worker slots through which its chunks are delivered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::stats::ScanCounters;
 use crate::store::PinnedParts;
 use crate::table::File;
 
-/// A chunk that was taken by a caller.
+/// A chunk that a caller has taken.
 pub(crate) type Claim = worker_slots::Claim<ChunkNo>;
 
 /// Parts to drop and wakers to wake once no lock is held.
@@ -29,7 +29,7 @@ pub(crate) struct RegisteredSegment {
     pub(crate) id: ScanId,
     pub(crate) table: TableId,
     pub(crate) columns: ColumnSet,
-    /// How many parts had become resident when it registered.
+    /// The number of parts that had become resident when it registered.
     pub(crate) registered: u64,
     /// Its position in the segments of the request.
     pub(crate) at: usize,
@@ -40,9 +40,9 @@ pub(crate) struct RegisteredSegment {
     pub(crate) reads: Arc<[FileRead]>,
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) reader: Reader,
-    /// What others read of tables that go with its chunks.
+    /// The parts of other tables that are read as matching chunks of its chunks, with their readers.
     matching: Vec<(TableId, ColumnSet, Reader)>,
-    /// The bytes that each worker has reserved beside its chunk.
+    /// The bytes that each worker has reserved in addition to its chunk.
     workspace_bytes: AtomicU64,
     workers: usize,
     slots: WorkerSlots<ChunkNo, Arc<PinnedParts>, EngineError>,
@@ -86,23 +86,23 @@ impl RegisteredSegment {
         }
     }
 
-    /// The columns of tables that are read because of it, and by whom.
+    /// The columns of tables that are read because of it, with their readers.
     pub(crate) fn reads(&self) -> impl Iterator<Item = (TableId, &ColumnSet, &Reader)> {
         let matching = self.matching.iter().map(|(table, columns, reader)| (*table, columns, reader));
         std::iter::once((self.table, &self.columns, &self.reader)).chain(matching)
     }
 
-    /// Returns whether chunks of other tables go with its own, or its own are such.
+    /// Returns whether its chunks have matching chunks in other tables, or are such.
     pub(crate) fn is_joined(&self) -> bool {
         !self.matching.is_empty() || self.reader.is_announced()
     }
 
-    /// The bytes that each worker has reserved beside its chunk.
+    /// The bytes that each worker has reserved in addition to its chunk.
     pub(crate) fn workspace_bytes(&self) -> u64 {
         self.workspace_bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes that more is reserved.
+    /// Records a larger reservation.
     pub(crate) fn grow_workspace(&self, bytes: u64) {
         self.workspace_bytes.fetch_max(bytes, Ordering::Relaxed);
     }
@@ -112,12 +112,13 @@ impl RegisteredSegment {
         self.slots.give_back(claim)
     }
 
-    /// How many workers it has.
+    /// The number of its workers.
     pub(crate) fn workers(&self) -> usize {
         self.workers
     }
 
-    /// The file of a bundle, and the columns that any of its chunks is wanted in, by position in the file.
+    /// The file of a bundle, and the union of the columns in which its chunks are wanted, by position in the
+    /// file.
     pub(crate) fn file_and_columns(&self, bundle: ChunkNo) -> (&Arc<File>, Vec<(usize, ColumnNo)>) {
         let wanted = &self.wanted[&bundle];
         let first = &self.reads[wanted[0].columns];
@@ -156,19 +157,19 @@ impl RegisteredSegment {
         self.slots.poll_parts(claim, waker, now)
     }
 
-    /// A worker's request for a chunk, or for the one that it had to give back.
+    /// The event for a worker's request for a chunk, or for the one that it had to give back.
     pub(crate) fn requested(&self, slot: usize) -> Event {
         Event::ChunkRequested { scan: self.id, worker: worker(slot) }
     }
 
-    /// The holder has finished a step. Returns the event to send, if any: the buffer manager is told now and then
-    /// that the chunk is being read.
+    /// Notes that the holder has finished a step. Returns the event to send, if any: the buffer manager is
+    /// told from time to time that the chunk is being read.
     pub(crate) fn pause(&self, claim: &Claim, now: Instant) -> Option<Event> {
         let due = self.slots.pause(claim, now);
         due.then(|| Event::WorkerActive { scan: self.id, worker: worker(claim.slot) })
     }
 
-    /// The holder has finished its chunk. Returns the event to send, if any.
+    /// Notes that the holder has finished its chunk. Returns the event to send, if any.
     pub(crate) fn release(&self, claim: &Claim, deferred: &mut Deferred) -> Option<Event> {
         let told = self.slots.release(claim, deferred);
         told.then(|| Event::ChunkReleased { scan: self.id, worker: worker(claim.slot) })

@@ -1,4 +1,4 @@
-//! What a caller asks for: chunks of files, each in some columns. `checked.rs` checks it.
+//! Requests of callers: chunks of files, each in some columns. `checked.rs` checks them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,18 +13,18 @@ use crate::table::FileHandle;
 pub struct ScanRequest {
     /// The chunks to deliver, in the order of their keys. A chunk that is listed twice is delivered twice.
     pub chunks: Vec<ChunkRequest>,
-    /// What to decode of which file: each chunk names one of these.
+    /// The files and the columns to decode of each. Every chunk names one entry.
     pub columns: Vec<FileColumns>,
-    /// How many workers will read at once, at least one.
+    /// The number of workers that read at once, at least one.
     pub workers: usize,
-    /// With `Table`, chunks come in the order of `chunks`; if there are several workers or one is dropped, small row
-    /// groups that are read together may come later.
+    /// The order of delivery. With `Table`, chunks come in the order of `chunks`. If there are several
+    /// workers or one is dropped, small row groups that are read together may come later.
     pub order: DeliveryOrder,
-    /// The weight of this scan's needs against those of others, from 1 (normal) upwards.
+    /// The weight of this scan's needs compared to those of other scans, from 1 (normal) upwards.
     pub weight: u32,
-    /// The reader; `None` for one without other scans.
+    /// The reader; `None` for a reader without other scans.
     pub reader: Option<Reader>,
-    /// What is used of other tables together with these chunks; nothing for most scans.
+    /// The chunks of other tables that are used together with these chunks. Empty for most scans.
     pub matching: Vec<MatchingRequest>,
 }
 
@@ -36,23 +36,24 @@ impl ScanRequest {
     }
 }
 
-/// Chunks of another table that are used together with those of a scan, because their rows match (2007, section 7.2). They are
-/// read together, and a chunk is delivered when what goes with it is in the buffer. Whoever takes the chunk reads that by a
-/// scan of `reader`, which begins before the chunk is released and has it at once.
+/// Matching chunks of another table: chunks that are used together with those of a scan, because their rows
+/// match (2007, section 7.2). They are read together, and a chunk is delivered when its matching chunks are
+/// in the buffer. The worker that takes the chunk reads its matching chunks by a scan of `reader`. That scan
+/// begins before the chunk is released and gets its chunks at once.
 ///
-/// Without room for the largest chunk with all that goes with it, none of this is announced, and the other scan waits for
-/// what it reads.
+/// Without room for the largest chunk with all its matching chunks, none of them is announced, and the other
+/// scan waits for its reads.
 #[derive(Clone, Debug)]
 pub struct MatchingRequest {
-    /// Who will read them.
+    /// The reader that will read them.
     pub reader: Reader,
     /// The chunks.
     pub chunks: Vec<MatchingChunk>,
-    /// What will be decoded of which file: each chunk names one of these.
+    /// The files and the columns to decode of each. Every chunk names one entry.
     pub columns: Vec<FileColumns>,
 }
 
-/// A chunk that goes with one of the scan.
+/// A chunk that matches one of the scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchingChunk {
     /// The key of the scan's chunk.
@@ -63,8 +64,8 @@ pub struct MatchingChunk {
     pub chunk: usize,
 }
 
-/// A reader of a table with several scans: what one of them decodes is not kept for the others, as it is for other
-/// readers of the same columns.
+/// A reader of a table with several scans. Arrays that one of its scans decodes are not kept for its other
+/// scans, as they would be for other readers of the same columns.
 #[derive(Clone, Debug)]
 pub struct Reader(Arc<AtomicU64>);
 
@@ -77,27 +78,29 @@ impl Default for Reader {
 const NOT_ANNOUNCED: u64 = u64::MAX;
 
 impl Reader {
-    /// Returns whether both are the same.
+    /// Returns whether both are the same reader.
     pub(crate) fn is(&self, other: &Reader) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Another scan announces what this reader will read, when so many parts have become resident.
+    /// Notes that another scan announces this reader's chunks. `loaded` is the number of parts that had
+    /// become resident by then.
     pub(crate) fn announce(&self, loaded: u64) {
         self.0.fetch_min(loaded, Ordering::Relaxed);
     }
 
-    /// Returns whether another scan has announced what it reads.
+    /// Returns whether another scan has announced this reader's chunks.
     pub(crate) fn is_announced(&self) -> bool {
         self.0.load(Ordering::Relaxed) != NOT_ANNOUNCED
     }
 
-    /// How many parts had become resident when what it reads was announced: by another scan, or now.
+    /// The number of parts that had become resident when this reader's chunks were announced, by another scan
+    /// or by this call.
     pub(crate) fn announced(&self, loaded: u64) -> u64 {
         self.0.load(Ordering::Relaxed).min(loaded)
     }
 
-    /// A number that no other reader has as long as this one exists.
+    /// A number that no other reader has while this one exists.
     pub(crate) fn number(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -110,18 +113,18 @@ pub struct ChunkRequest {
     pub columns: usize,
     /// Its position in [`FileHandle::chunks`].
     pub chunk: usize,
-    /// The caller's key: greater than the keys before it in the request.
+    /// The caller's key, greater than the keys before it in the request.
     pub key: u32,
 }
 
-/// Columns to decode from one file. A file may be there several times, for chunks that need other columns.
+/// Columns to decode from one file. A file may be listed several times, for chunks that need other columns.
 #[derive(Clone, Debug)]
 pub struct FileColumns {
     /// The file.
     pub file: FileHandle,
     /// Positions of root columns in the file, ascending. May be empty: chunks then have rows, but no arrays.
     pub roots: Vec<usize>,
-    /// The Arrow schema to decode the whole file to, after any change of types the caller wants (views,
-    /// timestamps from int96): as many fields as the file has root columns.
+    /// The Arrow schema to decode the whole file to, after any change of types that the caller wants (views,
+    /// timestamps from int96). It has as many fields as the file has root columns.
     pub schema: SchemaRef,
 }

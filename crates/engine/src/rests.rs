@@ -1,9 +1,10 @@
-//! The chunks of bundles that the workers of a scan hold and have not handed out yet.
+//! Undelivered chunks of the bundles that a scan's workers hold.
 //!
-//! A worker hands out the chunks of its bundle one by one. The rest of a bundle belongs to the scan, so that each
-//! chunk comes exactly once even if the worker is dropped, and no worker ends while chunks are left: a worker that
-//! finds nothing else gets half of a rest, or all of it if its worker is gone. These chunks are then scanned again,
-//! as a further stage of the request. This module registers nothing.
+//! A worker hands out the chunks of its bundle one by one. The undelivered chunks belong to the scan, so each
+//! comes exactly once even if the worker is dropped, and no worker ends while chunks are left. A worker that
+//! finds nothing else gets half of the undelivered chunks of another worker, or all of them if that worker
+//! was dropped. These chunks are then scanned again, as a further stage of the request. This module registers
+//! nothing.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -11,10 +12,10 @@ use coscan_core::ChunkNo;
 
 use crate::request::ChunkRequest;
 
-/// See the documentation of the module.
+/// The undelivered chunks of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct Rests {
-    /// By the number of the worker; none is empty.
+    /// The undelivered chunks by the number of the worker; no entry is empty.
     of: BTreeMap<usize, Rest>,
 }
 
@@ -24,19 +25,19 @@ struct Rest {
     segment: usize,
     bundle: ChunkNo,
     chunks: VecDeque<ChunkRequest>,
-    /// Its worker was dropped.
+    /// True if its worker was dropped.
     left: bool,
 }
 
 impl Rests {
-    /// A worker that has handed out everything took a bundle of a segment, with these chunks.
+    /// Enters the chunks of a bundle of a segment, for a worker that has handed out all its chunks.
     pub(crate) fn put(&mut self, worker: usize, segment: usize, bundle: ChunkNo, chunks: &[ChunkRequest]) {
         debug_assert!(!self.of.contains_key(&worker), "worker {worker} goes on with chunks in hand");
         let chunks = VecDeque::from_iter(chunks.iter().copied());
         self.of.insert(worker, Rest { segment, bundle, chunks, left: false });
     }
 
-    /// The next chunk of the worker's bundle that is needed, and whether it is the last one.
+    /// The next needed chunk of the worker's bundle, and true if it is the last one.
     pub(crate) fn next(&mut self, worker: usize, unneeded: &HashSet<u32>) -> Option<(ChunkRequest, bool)> {
         let chunks = &mut self.of.get_mut(&worker)?.chunks;
         let next = std::iter::from_fn(|| chunks.pop_front()).find(|wanted| !unneeded.contains(&wanted.key));
@@ -47,15 +48,15 @@ impl Rests {
         Some((next?, last))
     }
 
-    /// A worker was dropped.
+    /// Notes that a worker was dropped.
     pub(crate) fn leave(&mut self, worker: usize) {
         if let Some(rest) = self.of.get_mut(&worker) {
             rest.left = true;
         }
     }
 
-    /// Chunks for a worker that finds nothing else, with their segment and their bundle: the rest of a dropped worker, or
-    /// half of the largest rest.
+    /// Chunks for a worker that finds nothing else, with their segment and their bundle: all undelivered
+    /// chunks of a dropped worker, or half of the most that another worker has.
     pub(crate) fn share(&mut self) -> Option<(usize, ChunkNo, Vec<ChunkRequest>)> {
         let (&worker, rest) = self.of.iter_mut().max_by_key(|(_, rest)| (rest.left, rest.chunks.len()))?;
         let stay = if rest.left { 0 } else { rest.chunks.len() / 2 };

@@ -1,8 +1,8 @@
-//! A registered scan and its workers, as the caller sees them.
+//! A registered scan and its workers: the caller's handles.
 //!
-//! A [`ScanHandle`] goes through the stages of its request one after another. All segments of a stage are registered at the
-//! same time, and a worker takes the chunk of the first segment that has one. Nothing is lost when a waiting future
-//! is dropped, and everything is released when the scan is dropped.
+//! A [`ScanHandle`] goes through the stages of its request one after another. All segments of a stage are
+//! registered at the same time, and a worker takes the chunk of the first segment that has one. Nothing is
+//! lost when a waiting future is dropped, and everything is released when the scan is dropped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::future::poll_fn;
@@ -28,7 +28,7 @@ use crate::table::FileHandle;
 /// The caller's handle of a scan. Dropping it ends the scan: its workers then report [`EngineError::Closed`].
 pub struct ScanHandle {
     shared: Arc<Shared>,
-    /// The least room with which it was admitted.
+    /// The room with which it was admitted.
     needed: u64,
     /// The account of its query.
     account: Option<Arc<QueryAccount>>,
@@ -58,19 +58,20 @@ struct Progress {
     next: usize,
     /// The segments of the last registered stage.
     stage: Option<Stage>,
-    /// The rest of the workers' bundles.
+    /// The undelivered chunks of the workers' bundles.
     rests: Rests,
     /// Segments of earlier stages: drained, but workers may still hold their last chunks.
     earlier: Vec<Arc<RegisteredSegment>>,
     /// Keys of chunks that need not be delivered.
     unneeded: HashSet<u32>,
-    /// Matching chunks that need not be there: the position of what was announced, their bundle, and the chunk.
+    /// Matching chunks that need not be there: the position of their announcement, their bundle, and the
+    /// chunk.
     unneeded_matching: HashSet<(usize, ChunkNo, usize)>,
     closed: bool,
 }
 
 impl ScanHandle {
-    /// For a request that was admitted with this many bytes.
+    /// Creates the scan of a request that was admitted with this many bytes.
     pub(crate) fn new(
         driver: Arc<Driver>,
         checked: CheckedRequest,
@@ -93,7 +94,7 @@ impl ScanHandle {
         Ok(scan)
     }
 
-    /// A new worker. As many workers as the request said can hold a chunk at the same time; others wait.
+    /// Creates a worker. As many workers as the request named can hold a chunk at the same time; others wait.
     pub fn worker(&self) -> Worker {
         let number = self.shared.workers.fetch_add(1, Ordering::Relaxed);
         Worker { shared: self.shared.clone(), number, hold: None }
@@ -123,8 +124,9 @@ impl ScanHandle {
         }
     }
 
-    /// This chunk of a file goes with none of the scan's chunks any more, but with those that are being read: the reader of
-    /// [`ScanRequest::matching`](crate::ScanRequest) keeps what it needs of it. Chunks that were not announced are ignored.
+    /// Prunes this chunk of a file from the matching chunks of all chunks of the scan except those that are
+    /// being read. The reader of [`ScanRequest::matching`](crate::ScanRequest) keeps its own copy of the rows
+    /// that it needs. Chunks that were not announced are ignored.
     pub fn unneed_matching(&self, reader: &Reader, file: &FileHandle, chunk: usize) {
         let (shared, file) = (&self.shared, file.file());
         let Some(bundle) = file.bundle_of(chunk) else { return };
@@ -178,8 +180,8 @@ impl Shared {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stage to take chunks from; continues with the next one if `drained` is still the last. `None` when nothing
-    /// is left.
+    /// The stage to take chunks from. Continues with the next one if `drained` is still the last. `None` when
+    /// nothing is left.
     fn advance(&self, drained: Option<&Stage>) -> Result<Option<Stage>, EngineError> {
         let mut progress = self.progress();
         if progress.closed {
@@ -202,7 +204,8 @@ impl Shared {
         Ok(Some(stage))
     }
 
-    /// The segments of the request's next stage; after the last one, the rest of others' bundles.
+    /// The segments of the request's next stage. After the last one, the undelivered chunks of other workers'
+    /// bundles.
     fn next_stage(&self, progress: &mut Progress) -> Option<Vec<(usize, Bundles)>> {
         let Some(segments) = self.checked.stages.get(progress.next).cloned() else {
             progress.next = self.checked.stages.len() + 1;
@@ -231,11 +234,12 @@ impl Shared {
 }
 
 impl Worker {
-    /// Releases the last chunk and takes the next one; `None` when none is left. The future may be dropped at any
-    /// point.
+    /// Releases the last chunk and takes the next one; `None` when none is left. The future may be dropped at
+    /// any point.
     ///
     /// # Errors
-    /// Why the scan ended: a part could not be read, a file was replaced, the scan was dropped, the engine broke.
+    /// The reason why the scan ended: a part could not be read, a file was replaced, the scan was dropped,
+    /// the engine broke.
     pub async fn next(&mut self) -> Result<Option<Chunk>, EngineError> {
         loop {
             if let Some(chunk) = self.next_of_bundle() {
@@ -247,7 +251,7 @@ impl Worker {
         }
     }
 
-    /// The next chunk of the present bundle that is still needed.
+    /// The next chunk of the current bundle that is still needed.
     fn next_of_bundle(&mut self) -> Option<Chunk> {
         let hold = self.hold.as_ref()?;
         let mut progress = self.shared.progress();
@@ -257,11 +261,12 @@ impl Worker {
         Some(Chunk::new(hold.clone(), wanted, last, self.shared.counters.clone()))
     }
 
-    /// Releases the present bundle and takes the next one; false if there is none.
+    /// Releases the current bundle and takes the next one; false if there is none.
     ///
-    /// Releasing and requesting are two turns of the driver's lock. A bundle is released when its last chunk is dropped, and then
-    /// may be evicted, however late its worker asks for the next one. What is requested is known only after looking: a chunk
-    /// may lie ready in another slot, and other segments of the stage come first.
+    /// Releasing and requesting take the driver's lock separately. A bundle is released when its last chunk
+    /// is dropped, and may then be evicted, however late its worker asks for the next one. The bundle to
+    /// request is known only after a search: a chunk may lie ready in another slot, and other segments of the
+    /// stage come first.
     async fn take_bundle(&mut self) -> Result<bool, EngineError> {
         self.release();
         let started = self.shared.driver.now();
@@ -294,7 +299,7 @@ impl Drop for Worker {
 /// A wait for a chunk; withdrawn when dropped.
 struct Waiting<'a> {
     worker: &'a Worker,
-    /// The segments that know the waker.
+    /// The segments that hold the waker.
     on: Mutex<Option<Stage>>,
 }
 
@@ -320,14 +325,15 @@ impl Waiting<'_> {
         Poll::Ready(if closed { Err(EngineError::Closed) } else { Ok(None) })
     }
 
-    /// A chunk of the first segment that has one; `None` if all are drained. A segment without a chunk now delivers
-    /// later, to the next caller.
+    /// A chunk of the first segment that has one; `None` if all are drained. A segment without an available
+    /// chunk delivers later, to the next caller.
     fn draw(&self, stage: &Stage, cx: &mut Context<'_>) -> Poll<Result<Option<Hold>, EngineError>> {
         let (shared, number) = (&self.worker.shared, self.worker.number);
         let mut waits = false;
         for segment in stage.iter() {
             loop {
-                // Under one lock: the segment must not look drained before all chunks of its bundles are in `rests`.
+                // Both happen under one lock: the segment must not look drained before all chunks of its
+                // bundles are in `rests`.
                 let mut progress = shared.progress();
                 let polled = segment.poll_chunk(number, shared.driver.now(), cx.waker());
                 if let ChunkPoll::Ready(claim) = &polled {
@@ -349,7 +355,8 @@ impl Waiting<'_> {
                     }
                     ChunkPoll::Pending => waits = true,
                     ChunkPoll::Drained => {}
-                    // The worker that notices first ends a finished segment: for the others it is drained.
+                    // The worker that notices first ends a finished segment. For the other workers it is
+                    // drained.
                     ChunkPoll::Failed(EngineError::Closed) if segment.is_finished() => {}
                     ChunkPoll::Failed(error) => {
                         stage.iter().for_each(|segment| segment.withdraw(number));

@@ -1,8 +1,8 @@
-//! Groups the chunks of a request by the columns they need. Each group is a scan of the buffer manager.
+//! Groups of a request's chunks by the columns they need. Each group is a scan of the buffer manager.
 //!
-//! A scan of the buffer manager has one set of columns and reads all of them for each chunk. Chunks that need fewer
-//! columns become a scan of their own if that saves enough; otherwise they are read with the others, and only
-//! decoding is saved.
+//! A scan of the buffer manager has one set of columns and reads all of them for each chunk. Chunks that need
+//! fewer columns become a scan of their own if that saves enough. Otherwise they are read with the others,
+//! and only decoding is saved.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::request::ChunkRequest;
 /// Chunks are read with others that need more columns if that adds at most `1 / EXTRA_BYTES_SHARE` of all bytes.
 const EXTRA_BYTES_SHARE: u64 = 20;
 
-/// A request becomes at most this many scans of a table at a time: each counts as a scan for the policy, and each may
-/// have a chunk ready for every worker.
+/// The maximum number of scans of a table at a time into which a request is divided. Each counts as a scan
+/// for the policy, and each may have a chunk ready for every worker.
 const SEGMENTS_MAX: usize = 4;
 
 /// Chunks that are read in the same columns.
@@ -23,7 +23,7 @@ const SEGMENTS_MAX: usize = 4;
 pub(crate) struct ColumnGroup {
     pub(crate) columns: ColumnSet,
     pub(crate) chunks: Vec<ChunkRequest>,
-    /// Encoded bytes of these chunks, by column that any chunk of the request needs.
+    /// Encoded bytes of these chunks, by each column that a chunk of the request needs.
     bytes: BTreeMap<ColumnNo, u64>,
 }
 
@@ -39,8 +39,8 @@ pub(crate) fn one(chunks: Vec<ChunkRequest>, reads: &[FileRead]) -> ColumnGroup 
     ColumnGroup { columns, chunks, bytes: BTreeMap::new() }
 }
 
-/// The chunks in as few groups as save most of the bytes that can be saved; groups in the order of their first
-/// chunks.
+/// The chunks in the fewest groups that save most of the bytes that can be saved. Groups are in the order of
+/// their first chunks.
 pub(crate) fn by_columns(chunks: Vec<ChunkRequest>, reads: &[FileRead]) -> Vec<ColumnGroup> {
     let sets: Vec<ColumnSet> = reads.iter().map(|read| read.columns.iter().copied().collect()).collect();
     let first = chunks.first().map(|wanted| &sets[wanted.columns]);
@@ -68,8 +68,8 @@ pub(crate) fn by_columns(chunks: Vec<ChunkRequest>, reads: &[FileRead]) -> Vec<C
     groups
 }
 
-/// From the largest group to the smallest: each joins the group where that costs least, if it costs little, or stays
-/// alone.
+/// Merges groups from the largest to the smallest. Each joins the group where that costs least, if it costs
+/// little, or stays alone.
 fn merged(mut groups: Vec<ColumnGroup>) -> Vec<ColumnGroup> {
     groups.sort_by_key(|group| std::cmp::Reverse(group.own_bytes()));
     let mut kept: Vec<ColumnGroup> = Vec::new();
@@ -103,7 +103,7 @@ impl ColumnGroup {
         self.bytes_of(&self.columns)
     }
 
-    /// The bytes that both would read in addition if they were merged.
+    /// The bytes that both groups would read in addition if they were merged.
     fn extra_bytes_if_merged(&self, other: &ColumnGroup) -> u64 {
         let here = self.bytes_of(&other.columns.difference(&self.columns));
         here + other.bytes_of(&self.columns.difference(&other.columns))
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(groups.len(), SEGMENTS_MAX);
         assert_eq!(groups.iter().map(|group| group.chunks.len()).sum::<usize>(), 8);
         for group in &groups {
-            // Each chunk's own column, which has its number, is among those it is read with.
+            // Each chunk's own column, which has its number, is among the columns it is read with.
             assert!(group.chunks.iter().all(|wanted| group.columns.contains(ColumnNo(wanted.key))));
         }
     }

@@ -1,9 +1,10 @@
 //! The settings of an engine.
 //!
-//! Each is one row of [`ENGINE_SETTINGS`] (`table.rs`). Command line, SQL, environment variables, configuration files, help
-//! texts and tables in documents are made from these rows. [`EngineSettings`] collects the values that were given, and
-//! [`EngineSettings::resolve`] fills in the rest. A default that depends on other settings is computed last, from the values
-//! in force. Nothing is read from the environment or from files here: hosts do that.
+//! Each setting is one row of [`ENGINE_SETTINGS`] (`table.rs`). Command line, SQL, environment variables,
+//! configuration files, help texts and tables in documents are made from these rows. [`EngineSettings`]
+//! collects the given values, and [`EngineSettings::resolve`] fills in the rest. A default that depends on
+//! other settings is computed last, from their final values. This module reads neither the environment nor
+//! files: hosts do that.
 
 mod table;
 mod values;
@@ -20,12 +21,12 @@ pub use values::{bytes, number, truth};
 /// The default policy of an engine.
 pub const DEFAULT_POLICY: &str = "relevance";
 
-/// When a setting may change, and for whom.
+/// The time at which a setting may change, and the sessions that see the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Any time; for the session that sets it.
+    /// At any time; for the session that sets it.
     Session,
-    /// Any time, by a session that may administer the engine; for every session on it.
+    /// At any time, by a session that may administer the engine; for every session on it.
     Engine,
     /// Only before the engine exists.
     Startup,
@@ -34,13 +35,14 @@ pub enum Scope {
 /// The description of a setting.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its name in SQL behind `coscan.`; a flag has dashes, an environment variable `COSCAN_` and capitals.
+    /// Its name in SQL after `coscan.`. As a flag it has dashes, as an environment variable `COSCAN_` and
+    /// capitals.
     pub name: &'static str,
-    /// When it may change.
+    /// The time at which it may change.
     pub scope: Scope,
-    /// What a value is: `BYTES`, `FILES`, `N`, `MS`, `PERCENT`, `BOOL` or `NAME`.
+    /// The kind of its values: `BYTES`, `FILES`, `N`, `MS`, `PERCENT`, `BOOL` or `NAME`.
     pub value: &'static str,
-    /// What it does, in one sentence without a full stop.
+    /// Its effect, in one sentence without a full stop.
     pub summary: &'static str,
     /// Its default.
     pub default: &'static str,
@@ -58,7 +60,7 @@ impl Setting {
     }
 }
 
-/// A setting of the engine: its description, and how it is set and shown.
+/// A setting of the engine: its description, and functions to set and show it.
 #[derive(Debug)]
 pub struct EngineSetting {
     /// Its description.
@@ -68,7 +70,7 @@ pub struct EngineSetting {
 }
 
 impl EngineSetting {
-    /// Sets a value as people write it in `config`.
+    /// Sets a value, as a user writes it, in `config`.
     ///
     /// # Errors
     ///
@@ -82,7 +84,7 @@ impl EngineSetting {
         })
     }
 
-    /// The value in `config`, as [`Self::set`] reads it.
+    /// The value in `config`, in the form that [`Self::set`] reads.
     pub fn show(&self, config: &EngineConfig) -> String {
         (self.show)(config)
     }
@@ -93,7 +95,7 @@ pub fn engine_setting(name: &str) -> Option<&'static EngineSetting> {
     ENGINE_SETTINGS.iter().find(|setting| setting.about.name == name)
 }
 
-/// Settings of an engine that were given explicitly; all others have their defaults.
+/// The settings of an engine that were given explicitly. All others have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineSettings {
     given: Vec<(&'static str, String)>,
@@ -104,7 +106,7 @@ impl EngineSettings {
     ///
     /// # Errors
     ///
-    /// If it cannot have this value; then nothing changes.
+    /// If the setting cannot have this value; then nothing changes.
     pub fn set(&mut self, setting: &'static EngineSetting, value: &str) -> Result<(), SettingError> {
         setting.set(&mut scratch(), value)?;
         self.given.retain(|(name, _)| *name != setting.about.name);
@@ -161,7 +163,7 @@ fn scratch() -> EngineConfig {
 }
 
 impl Engine {
-    /// The settings in force: those at the start, and later changes.
+    /// The current settings: those at the start, and later changes.
     pub fn current_config(&self) -> EngineConfig {
         EngineConfig {
             policy: self.policy(),
@@ -176,7 +178,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// If it cannot have this value, or can only be given before the engine starts.
+    /// If the setting cannot have this value, or can only be given before the engine starts.
     pub fn set(&self, setting: &'static EngineSetting, value: &str) -> Result<(), EngineError> {
         let mut config = self.current_config();
         setting.set(&mut config, value)?;

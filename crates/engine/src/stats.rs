@@ -47,27 +47,28 @@ impl Histogram {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EngineStats {
-    /// Bytes of parts, and of blocks for point reads, that were read; gaps of coalesced requests do not count.
+    /// Bytes of parts, and of blocks for point reads, that were read. Gaps of coalesced requests do not
+    /// count.
     pub bytes_read: u64,
-    /// Encoded bytes that scans announced, those that turned out not to be needed included.
+    /// Encoded bytes that scans announced, including those that turned out to be unneeded.
     pub bytes_wanted: u64,
-    /// Encoded bytes of the parts that were handed to scans. The difference to `bytes_read` was shared.
+    /// Encoded bytes of the parts that were handed to scans. The excess over `bytes_read` was shared.
     pub bytes_delivered: u64,
     /// Loads that the buffer manager issued.
     pub loads: u64,
-    /// Requests to devices and stores, retries included.
+    /// Requests to devices and stores, including retries.
     pub requests: u64,
     /// Requests repeated after a transient error.
     pub retries: u64,
     /// Parts read.
     pub parts_loaded: u64,
-    /// Parts delivered that the scan found resident or that another scan had used first.
+    /// Parts delivered that were resident when the scan registered, or that another scan had used first.
     pub parts_from_buffer: u64,
     /// Parts dropped from the buffer.
     pub evictions: u64,
-    /// How often the buffer was emptied because no query had come for a while.
+    /// The number of times that the buffer was emptied because no query had come for some time.
     pub idle_releases: u64,
-    /// What these gave back, in bytes.
+    /// The bytes that these releases gave back.
     pub idle_released_bytes: u64,
     /// Chunks handed to workers.
     pub chunks_delivered: u64,
@@ -77,11 +78,11 @@ pub struct EngineStats {
     pub point_reads: u64,
     /// Blocks that point reads wanted.
     pub point_blocks: u64,
-    /// Blocks read for them; the others were in frames, being read, or came with a chunk.
+    /// Blocks read for them. The other blocks were in frames, being read, or came with a chunk.
     pub point_blocks_read: u64,
     /// Columns of point reads that were answered by a resident chunk or by the load of one.
     pub point_columns_from_chunks: u64,
-    /// How often loads were held back because point reads were late.
+    /// The number of times that loads were delayed because point reads were late.
     pub loads_held_back: u64,
     /// Slices decoded.
     pub slices_decoded: u64,
@@ -89,13 +90,13 @@ pub struct EngineStats {
     pub slices_shared: u64,
     /// Time spent decoding, in nanoseconds over all workers.
     pub decode_ns: u64,
-    /// Time workers waited for chunks, in nanoseconds over all workers.
+    /// Time that workers waited for chunks, in nanoseconds over all workers.
     pub abm_wait_ns: u64,
-    /// How long the buffer manager took per event.
+    /// The time that the buffer manager took per event.
     pub decision_ns: Histogram,
 }
 
-/// A device with a profile, and how it was read.
+/// A device with a profile, and the reads from it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeviceUse {
@@ -103,40 +104,40 @@ pub struct DeviceUse {
     pub device: String,
     /// The file with the profile.
     pub profile: String,
-    /// Reads at the same time.
+    /// The number of reads at the same time.
     pub requests: usize,
     /// Parts at most this many bytes apart are read by one request.
     pub gap_bytes: u64,
-    /// Joined parts make no larger request than this.
+    /// The maximum size of a request for several parts.
     pub request_bytes: u64,
-    /// Row groups are cut to about this many encoded bytes; 0 if they are not cut.
+    /// The target size in encoded bytes to which row groups are cut; 0 if they are not cut.
     pub chunk_bytes: u64,
-    /// Parts of objects are read in ranges of about this many bytes at the same time; `None` for files on this
-    /// machine, and if the number of requests was set.
+    /// The approximate size of the ranges in which parts of objects are read at the same time. `None` for
+    /// files on this machine, and if the number of requests was set.
     pub range_bytes: Option<u64>,
-    /// What another request costs the busy device, in bytes: point reads that cost more than the scan of their chunk
-    /// are left to the scan.
+    /// The cost of a further request on the busy device, in bytes. Point reads that cost more than the scan
+    /// of their chunk are left to the scan.
     pub request_cost_bytes: u64,
-    /// How long a point read may wait before loads are held back for it.
+    /// The time that a point read may wait before loads are delayed for it.
     pub point_latency: Duration,
-    /// Reads that were timed.
+    /// The number of timed reads.
     pub reads: u64,
-    /// Their time relative to the profile, with the greatest weight for the newest; 1 before there are any. Reads
+    /// Their time relative to the profile, with the greatest weight for the newest; 1 before the first. Reads
     /// that share the device take longer than the profile's, which were timed one by one.
     pub over_profile: f64,
 }
 
-/// A store whose number of requests is found while it is read, and how it is read now.
+/// A store whose number of requests is found while it is read, and its current use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreUse {
-    /// The beginning of its files' addresses, as `s3://bucket`.
+    /// The beginning of its files' addresses, for example `s3://bucket`.
     pub store: String,
-    /// Requests for loads at the same time.
+    /// The number of requests for loads at the same time.
     pub requests: usize,
     /// The reason for that number.
     pub why: Why,
-    /// Requests in progress, those of point reads included.
+    /// Requests in progress, including those of point reads.
     pub reading: usize,
     /// Parts at most this many bytes apart are read by one request.
     pub gap_bytes: u64,
@@ -144,31 +145,31 @@ pub struct StoreUse {
 
 /// The counters of one scan.
 ///
-/// A chunk counts as *loaded* if this scan was the first to use it after it was read, as *shared* if it was read
-/// after this scan registered and another scan used it first, as *from buffer* if it was resident when the scan
-/// registered.
+/// A chunk counts as *loaded* if this scan was the first to use it after it was read. It counts as *shared*
+/// if it was read after this scan registered and another scan used it first. It counts as *from buffer* if it
+/// was resident when the scan registered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScanMetrics {
     /// Chunks handed to the scan's workers.
     pub chunks_delivered: u64,
-    /// Of these, those resident before the scan registered.
+    /// Of these, chunks that were resident before the scan registered.
     pub chunks_from_buffer: u64,
-    /// Of these, those read for this scan.
+    /// Of these, chunks read for this scan.
     pub chunks_loaded: u64,
-    /// Of these, those read for another scan.
+    /// Of these, chunks read for another scan.
     pub chunks_shared: u64,
-    /// Encoded bytes it did not have to read.
+    /// Encoded bytes that it did not have to read.
     pub bytes_from_buffer: u64,
     /// Encoded bytes read for it.
     pub bytes_loaded: u64,
-    /// Slices it decoded.
+    /// Slices that it decoded.
     pub slices_decoded: u64,
-    /// Slices another scan had decoded.
+    /// Slices that another scan had decoded.
     pub slices_shared: u64,
     /// Time spent decoding, over all workers.
     pub decode_time: Duration,
-    /// Time its workers waited for chunks, over all workers.
+    /// Time that its workers waited for chunks, over all workers.
     pub wait_time: Duration,
 }
 
@@ -214,7 +215,7 @@ pub(crate) struct ScanCounters {
     /// Chunks of the request, and their encoded bytes in its columns.
     pub(crate) chunks_wanted: u64,
     pub(crate) bytes_wanted: u64,
-    /// Chunks that turned out not to be needed.
+    /// Chunks that turned out to be unneeded.
     pub(crate) chunks_unneeded: Counter,
     pub(crate) chunks_delivered: Counter,
     pub(crate) chunks_from_buffer: Counter,

@@ -1,7 +1,8 @@
 //! The data in memory: the encoded bytes of parts, and the arrays decoded from them.
 //!
-//! The buffer manager decides what is loaded and evicted. It pins a part that a worker holds, and the worker keeps
-//! the part's `Arc`. Decoder state exists only while a worker holds the part: it is that worker's workspace.
+//! The buffer manager decides what is loaded and evicted. It pins a part that a worker holds, and the worker
+//! keeps the part's `Arc`. Decoder state exists only while a worker holds the part, because it is that
+//! worker's workspace.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -26,13 +27,13 @@ pub(crate) struct Part {
     pub(crate) key: PartKey,
     pub(crate) file: Arc<File>,
     pub(crate) root: usize,
-    /// The encoded bytes, with their offsets in the file, ascending.
+    /// The encoded bytes, by ascending offset in the file.
     pub(crate) pieces: Vec<Piece>,
-    /// When it became resident, counted in parts.
+    /// The time at which it became resident, counted in parts.
     pub(crate) loaded: u64,
-    /// The first scan it was delivered to, plus one; zero before.
+    /// The first scan to which it was delivered, plus one; zero before.
     first_user: AtomicU64,
-    /// One for each chunk and Arrow type to which it is decoded; there is almost always one type.
+    /// One decoder for each chunk and Arrow type; there is almost always one type.
     decoders: Mutex<Vec<Arc<Decoder>>>,
     pins: AtomicU32,
 }
@@ -43,7 +44,7 @@ impl Part {
         Part { key, file, root, pieces, loaded, first_user, decoders: Mutex::default(), pins }
     }
 
-    /// How many encoded bytes it has.
+    /// The number of its encoded bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.pieces.iter().map(|(_, bytes)| bytes.len()).sum()
     }
@@ -52,15 +53,16 @@ impl Part {
         self.decoders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The decoder of the chunk at a position of the file, to the type that `decoding` has for this part's column.
+    /// The decoder of the chunk at a position of the file, to the type that `decoding` has for this part's
+    /// column.
     pub(crate) fn decoder(&self, at: usize, decoding: &Decoding, slice_rows: usize) -> Arc<Decoder> {
         let data_type = decoding.data_type(self.root);
         let mut decoders = self.decoders();
         if let Some(known) = decoders.iter().find(|d| d.is_for(at, data_type)) {
             return known.clone();
         }
-        // A worker that begins a new chunk of a bundle has finished those before it: each holder has room for one
-        // state.
+        // A worker that begins a new chunk of a bundle has finished the chunks before it: each holder has
+        // room for one state.
         let others = decoders.len().saturating_sub((self.pins().max(1) - 1) as usize);
         decoders[..others].iter().for_each(|decoder| decoder.drop_readers());
         let chunk = &self.file.chunk(at).rows;
@@ -73,12 +75,12 @@ impl Part {
         decoder
     }
 
-    /// Bytes of the slices that are kept.
+    /// The bytes of the kept slices.
     pub(crate) fn decoded_bytes(&self) -> u64 {
         self.decoders().iter().map(|d| d.kept_bytes()).sum()
     }
 
-    /// Takes out the slices that are kept, for the caller to drop outside of its locks.
+    /// Removes the kept slices, for the caller to drop outside of its locks.
     pub(crate) fn take_decoded(&self) -> Vec<ArrayRef> {
         self.decoders().iter().flat_map(|d| d.take_kept()).collect()
     }
@@ -88,13 +90,13 @@ impl Part {
         self.file.columns[self.root].readers.load(Ordering::Relaxed) > 1
     }
 
-    /// Notes a delivery to a scan; returns whether no other scan had the part before.
+    /// Notes a delivery to a scan. Returns whether no other scan had the part before.
     pub(crate) fn used_first_by(&self, scan: u64) -> bool {
         let first = self.first_user.compare_exchange(0, scan + 1, Ordering::Relaxed, Ordering::Relaxed);
         first.is_ok() || first == Err(scan + 1)
     }
 
-    /// How many delivered chunks hold the part: each may have a decoder state of its own.
+    /// The number of delivered chunks that hold the part. Each may have a decoder state of its own.
     pub(crate) fn pins(&self) -> u32 {
         self.pins.load(Ordering::Relaxed)
     }
@@ -113,7 +115,7 @@ impl Part {
         }
     }
 
-    /// Its pages could not be read again where they were left.
+    /// The error if its pages could not be read from the page cache.
     pub(crate) fn unreadable(&self, at: usize, error: ReadError) -> EngineError {
         self.file.read_error(self.file.chunk(at).rows.row_group, Some(self.root), &Arc::new(error))
     }
@@ -152,7 +154,7 @@ impl Drop for PinnedParts {
                 let mut decoders = part.decoders();
                 decoders.iter().for_each(|decoder| decoder.drop_readers());
                 if part.file.bundle(part.key.chunk).len() > 1 {
-                    // The decoders of small chunks are large compared with their bytes.
+                    // The decoders of small chunks are large compared to their bytes.
                     decoders.retain(|decoder| decoder.kept_bytes() > 0);
                 }
             }
@@ -168,7 +170,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// How many parts have become resident so far.
+    /// The number of parts that have become resident so far.
     pub(crate) fn loaded(&self) -> u64 {
         self.loaded
     }
@@ -199,12 +201,12 @@ impl Store {
         self.parts.get(&part.key).is_some_and(|resident| Arc::ptr_eq(resident, part))
     }
 
-    /// Bytes of decoded arrays that are kept.
+    /// The bytes of decoded arrays that are kept.
     pub(crate) fn decoded_bytes(&self) -> u64 {
         self.parts.values().map(|part| part.decoded_bytes()).sum()
     }
 
-    /// Takes everything out, for the caller to drop outside of its locks.
+    /// Removes everything, for the caller to drop outside of its locks.
     pub(crate) fn clear(&mut self) -> Vec<Arc<Part>> {
         std::mem::take(&mut self.parts).into_values().collect()
     }

@@ -1,22 +1,22 @@
 //! The engine's mutex: the standard one, with a hook for a host that decides the interleaving.
 //!
-//! A simulation runs every task on a thread of its own and lets one run at a time. The hook is called at every lock
-//! that is taken, and instead of blocking, so that the simulation can switch threads wherever the engine's threads
-//! could meet. For other hosts a lock costs one more look at a thread-local variable.
+//! A simulation runs every task on a thread of its own and lets one run at a time. The hook is called for
+//! every lock that is taken, and in place of blocking. So the simulation can switch threads wherever the
+//! engine's threads could meet. For other hosts a lock costs one more read of a thread-local variable.
 #![expect(clippy::disallowed_types, reason = "it is wrapped here")]
 
 use std::cell::Cell;
 pub(crate) use std::sync::MutexGuard;
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
-/// Where a thread lets others run.
+/// A point at which a thread lets other threads run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// About to take a lock.
+    /// Before it takes a lock.
     Locking,
-    /// It has just taken one.
+    /// After it took a lock.
     Locked,
-    /// Another thread has the lock; it is tried again after the call.
+    /// Another thread has the lock. The lock is tried again after the call.
     Contended,
 }
 
@@ -24,13 +24,14 @@ thread_local! {
     static HOOK: Cell<Option<fn(Point)>> = const { Cell::new(None) };
 }
 
-/// Calls `hook` on this thread at every [`Point`] from now on; it may let other threads run meanwhile.
+/// Calls `hook` on this thread at every [`Point`] from this call on. The hook may let other threads run
+/// meanwhile.
 pub fn interleave(hook: Option<fn(Point)>) {
     HOOK.set(hook);
 }
 
 fn hook() -> Option<fn(Point)> {
-    // It is `None` also while the thread ends.
+    // It is also `None` while the thread ends.
     HOOK.try_with(Cell::get).ok().flatten()
 }
 

@@ -1,4 +1,4 @@
-//! A file as the engine knows it: where its parts are, which rows are which chunk, how to decode it.
+//! A known file: the positions of its parts, the rows of its chunks, and its decoding.
 //!
 //! [`Catalog`](crate::catalog::Catalog) has the known files.
 
@@ -24,12 +24,12 @@ use crate::io::same::Quirks;
 use crate::io::{BUFFER_SLACK, ReadError, Source};
 use crate::sync::Mutex;
 
-/// A file the engine knows; one id per version of the file.
+/// The identifier of a known file; one per version of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub(crate) u64);
 
 impl FileId {
-    /// Its number; no other version of a file on the engine ever has it.
+    /// Its number. No other version of a file on the engine ever has it.
     pub fn number(self) -> u64 {
         self.0
     }
@@ -50,8 +50,9 @@ pub struct FileSpec {
     pub store_url: String,
     /// The identity of the store. Ignored for files on this machine, which are the same for all stores.
     pub store_id: StoreId,
-    /// The file on this machine, to be read directly, not through `store`; `None` to read through the store. A caller
-    /// that gives it has read `metadata` from this version: it looked before reading the footer, and again after it.
+    /// The file on this machine, to be read directly instead of through `store`; `None` to read through the
+    /// store. The caller guarantees that `metadata` is from this version: it looked before and after reading
+    /// the footer.
     pub local: Option<LocalFile>,
     /// The version to read: path, size, modification time and ETag.
     pub meta: ObjectMeta,
@@ -67,8 +68,8 @@ pub(crate) fn address(store_url: &str, location: &Path) -> String {
     format!("{store_url}{between}{location}")
 }
 
-/// Fails if a version that was found is not the one that `meta` describes: with [`EngineError::FileReplaced`], or
-/// [`EngineError::WrongSize`] if that names no version.
+/// Fails if the version that was found is not the one that `meta` describes: with
+/// [`EngineError::FileReplaced`], or with [`EngineError::WrongSize`] if `meta` names no version.
 fn check_listed(
     found: &LocalVersion,
     meta: &ObjectMeta,
@@ -121,7 +122,7 @@ impl FileSpec {
     }
 }
 
-/// A version of a file in use: the engine knows it as long as a handle exists.
+/// A version of a file in use. The engine knows it as long as a handle exists.
 #[derive(Clone)]
 pub struct FileHandle(Arc<Opened>);
 
@@ -161,8 +162,8 @@ impl FileHandle {
         roots.iter().map(|&root| self.file().chunks[chunk].part_bytes(root)).sum()
     }
 
-    /// The cost of reading these root columns (ascending) of a chunk, in bytes, where another request costs as much
-    /// as `request_bytes`.
+    /// The cost of reading these root columns (ascending) of a chunk, in bytes, if a further request costs as
+    /// much as `request_bytes`.
     pub fn chunk_cost_bytes(&self, chunk: usize, roots: &[usize], request_bytes: u64) -> u64 {
         let chunk = &self.file().chunks[chunk];
         let mut ranges: Vec<Range<u64>> =
@@ -189,7 +190,7 @@ impl fmt::Debug for FileHandle {
 /// The number of schemas to decode to that are kept per file.
 const SCHEMAS_KEPT: usize = 8;
 
-/// A store while files of it are known.
+/// A store with known files.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownStore {
     pub(crate) no: StoreNo,
@@ -206,23 +207,23 @@ pub(crate) struct File {
     pub(crate) first_chunk: u32,
     /// Root columns by position in the file.
     pub(crate) columns: Vec<Column>,
-    /// In the order of its rows.
+    /// The chunks in the order of the file's rows.
     chunks: Vec<FileChunk>,
-    /// Positions of the chunks that are one to the buffer manager.
+    /// The bundles: ranges of positions of chunks that are one chunk to the buffer manager.
     bundles: Vec<Range<usize>>,
-    /// How the file on disk differs, once that is known.
+    /// The difference of the file on disk, once that is known.
     pub(crate) replaced: OnceLock<String>,
-    /// When it was last found on this machine.
+    /// The last look that found it on this machine.
     look: AtomicU64,
     decodings: Mutex<Vec<(SchemaRef, Arc<Decoding>)>>,
 }
 
-/// A root column of a file, and which column of the table it is.
+/// A root column of a file, and its column of the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) no: ColumnNo,
-    /// How many registered scans read this column of the table.
+    /// The number of registered scans that read this column of the table.
     pub(crate) readers: Arc<AtomicU32>,
 }
 
@@ -247,12 +248,12 @@ impl File {
         File { id, source, metadata, table, first_chunk, columns, chunks, bundles, replaced, look, decodings }
     }
 
-    /// This version was found on this machine.
+    /// Notes that this version was found on this machine.
     pub(crate) fn looked_at(&self, look: u64) {
         self.look.fetch_max(look, Ordering::Relaxed);
     }
 
-    /// Of two versions of a path the newer one is greater.
+    /// The order of versions of a path: the newer one is greater.
     pub(crate) fn order(&self) -> (u64, i64) {
         let (_, modified) = self.source.version().order();
         (self.look.load(Ordering::Relaxed), modified)
@@ -273,13 +274,13 @@ impl File {
         (bundle < self.bundles.len()).then_some(ChunkNo(self.first_chunk + bundle as u32))
     }
 
-    /// The chunks that are one to the buffer manager, by their positions.
+    /// The chunks of a bundle, by their positions.
     pub(crate) fn bundle(&self, bundle: ChunkNo) -> Range<usize> {
         self.bundles[(bundle.0 - self.first_chunk) as usize].clone()
     }
 
-    /// Up to so many pieces on either side of a piece of a row group, in the same row group, the nearest first; none of a
-    /// whole row group.
+    /// Up to `most` pieces on either side of a piece, in the same row group, nearest first. Empty for a whole
+    /// row group.
     pub(crate) fn neighbours(&self, bundle: ChunkNo, most: usize) -> impl Iterator<Item = ChunkNo> + '_ {
         let at = self.bundle(bundle).start;
         let of =
@@ -302,7 +303,7 @@ impl File {
         self.chunks.partition_point(begins_before).saturating_sub(1)
     }
 
-    /// Where a part lies: byte ranges in the file, of one chunk after the other.
+    /// The byte ranges of a part in the file, one chunk after the other.
     pub(crate) fn part_ranges(&self, bundle: ChunkNo, root: usize) -> impl Iterator<Item = Range<u64>> + '_ {
         self.bundle(bundle).flat_map(move |at| self.chunks[at].parts[root].iter().cloned())
     }
@@ -338,7 +339,7 @@ impl File {
         Some(EngineError::FileReplaced { file: self.name().to_owned(), detail })
     }
 
-    /// The error of those who wait for bytes that could not be read, of this column if that is known.
+    /// The error for scans that wait for bytes that could not be read. It names the column if that is known.
     pub(crate) fn read_error(
         &self,
         row_group: usize,
@@ -357,7 +358,7 @@ impl File {
         }
     }
 
-    /// The error of those who decode a column of the chunk at a position.
+    /// The error for scans that decode a column of the chunk at a position.
     pub(crate) fn corrupt(&self, at: usize, root: usize, source: SharedSource) -> EngineError {
         EngineError::Corrupt {
             file: self.name().to_owned(),
@@ -367,7 +368,7 @@ impl File {
         }
     }
 
-    /// How to decode to `schema`: made once per schema.
+    /// The decoding to `schema`, made once per schema.
     pub(crate) fn decoding(&self, schema: &SchemaRef) -> Result<Arc<Decoding>, EngineError> {
         let mut known = self.decodings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, decoding)) = known.iter().find(|(s, _)| Arc::ptr_eq(s, schema) || s == schema) {
@@ -386,10 +387,11 @@ impl File {
     }
 }
 
-/// The bytes of a resident part beside its data: its names, its state here and in the buffer manager, its decoder.
+/// The bytes of a resident part besides its data: its names, its state here and in the buffer manager, its
+/// decoder.
 const PART_BYTES: u64 = 512;
 
-/// The bytes in the ledger for a part of this many encoded bytes: buffers may be larger than their data by
+/// The bytes in the ledger for a part of this many encoded bytes. Buffers may exceed their data by
 /// [`BUFFER_SLACK`], and every part has its state. A part without data is never read.
 pub(crate) fn booked_bytes(bytes: u64) -> u64 {
     match bytes {
@@ -398,7 +400,8 @@ pub(crate) fn booked_bytes(bytes: u64) -> u64 {
     }
 }
 
-/// Where every column of every row group is; checked, because a footer can be corrupt as any page.
+/// The byte ranges of every column of every row group. Checked, because a footer can be as corrupt as any
+/// page.
 pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, EngineError> {
     let schema = spec.metadata.file_metadata().schema_descr();
     let roots = schema.root_schema().get_fields();
@@ -440,10 +443,10 @@ pub(crate) fn part_ranges(spec: &FileSpec) -> Result<Vec<Vec<Range<u64>>>, Engin
     (0..spec.metadata.num_row_groups()).map(of_row_group).collect()
 }
 
-/// A page has a header of at least this many bytes, and 31 bits for the number of its values.
+/// The minimum bytes of a page header. A page has 31 bits for the number of its values.
 const PAGE_HEADER_BYTES: u64 = 8;
 
-/// The most rows of a column chunk of this many bytes: every row has a value or a null.
+/// The maximum rows of a column chunk of this many bytes: every row has a value or a null.
 fn most_rows(column: &ColumnChunkMetaData, bytes: u64) -> i64 {
     let pages = i64::try_from(bytes / PAGE_HEADER_BYTES).unwrap_or(i64::MAX);
     column.num_values().min(pages.saturating_mul(i64::from(i32::MAX)))

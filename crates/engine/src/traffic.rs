@@ -1,5 +1,5 @@
-//! What goes on with some chunks: how many queries read their tables, and how much of them is in the buffer. For whoever plans
-//! a query and may choose how to read.
+//! The traffic on some chunks: the number of queries that read their tables, and their bytes in the buffer.
+//! For a query planner that may choose how to read.
 
 use std::collections::HashSet;
 
@@ -20,29 +20,30 @@ pub struct ChunkColumns<'a> {
     pub roots: &'a [usize],
 }
 
-/// What [`Engine::traffic`] saw.
+/// The result of [`Engine::traffic`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Queries that read the chunks' tables, in any columns. Scans of one [`QueryAccount`](crate::QueryAccount) are one
-    /// query; of scans without an account, those of one [`Reader`](crate::Reader).
+    /// The number of queries that read the chunks' tables, in any columns. Scans of one
+    /// [`QueryAccount`](crate::QueryAccount) are one query. Scans without an account are one query if they
+    /// share a [`Reader`](crate::Reader).
     pub queries: usize,
-    /// Those of them with a scan of one of the tables alone: one that names no matching chunks
+    /// The number of these queries with a scan of one of the tables only: one that names no matching chunks
     /// ([`ScanRequest::matching`](crate::ScanRequest)) and reads none that were named.
     pub apart: usize,
     /// Encoded bytes of the columns of the chunks.
     pub bytes: u64,
-    /// Those of them that are in the buffer.
+    /// The bytes of these that are in the buffer.
     pub resident_bytes: u64,
 }
 
 impl Engine {
-    /// What goes on with these chunks now. It changes nothing, and may be different the next moment. Holds the engine's lock
-    /// for a time linear in the columns of the chunks and in the scans.
+    /// Returns the current traffic on these chunks. It changes nothing, and the traffic may change at any
+    /// time. Holds the engine's lock for a time linear in the columns of the chunks and in the scans.
     pub fn traffic(&self, chunks: &[ChunkColumns<'_>]) -> Traffic {
         let mut traffic = Traffic::default();
         let resident = self.driver.look(|state| {
             let core = state.abm.state();
-            // Chunks of another engine are nothing that goes on here.
+            // Chunks of another engine have no traffic here.
             let known = |file: &FileHandle| state.catalog.has(file);
             let mut tables: Vec<TableId> =
                 chunks.iter().filter(|of| known(of.file)).map(|of| of.file.file().table).collect();
@@ -69,7 +70,7 @@ impl Engine {
     }
 }
 
-/// For whom a scan reads.
+/// The query or reader of a scan.
 #[derive(PartialEq, Eq, Hash)]
 enum Asker {
     /// The query of its account.

@@ -1,9 +1,9 @@
-//! The memory that a worker may need beside the encoded chunk: one decoded slice of every column, and the state of
-//! one decoder per column (a decompressed page, the dictionary).
+//! The memory that a worker may need in addition to the encoded chunk: one decoded slice of every column, and
+//! the state of one decoder per column (a decompressed page, the dictionary).
 //!
-//! The footer does not say this exactly. Estimates are high for common files, but never above what the column chunk's
-//! uncompressed size allows. A scan starts with them. Larger pages are not decoded before there is room for them
-//! (`page_gate.rs`).
+//! The footer does not state it exactly. Estimates are high for common files, but never above the maximum
+//! that the column chunk's uncompressed size allows. A scan starts with them. Larger pages are decoded only
+//! after there is room for them (`page_gate.rs`).
 
 use arrow::datatypes::DataType;
 use parquet::basic::{PageType, Type as PhysicalType};
@@ -12,13 +12,15 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use crate::decoding::leaves;
 use crate::file_read::FileRead;
 
-/// Most pages are no larger: writers usually have a limit of a mebibyte, which they check after they exceeded it.
+/// The usual maximum size of a page: writers have a limit of a mebibyte, which they check after they exceeded
+/// it.
 const PAGE_BYTES: u64 = (1 << 20) + (1 << 17);
 
 /// The Rust writer ends pages at this many rows.
 const RUST_PAGE_ROWS: u64 = 20_000;
 
-/// The bytes of an array beside its values; a list has offsets and validity beside those of its elements.
+/// The bytes of an array in addition to its values. A list has offsets and validity in addition to those of
+/// its elements.
 const ARRAY_BYTES: u64 = 512;
 
 /// The expected bytes of one root column of one row group.
@@ -58,7 +60,7 @@ impl Estimate {
     }
 }
 
-/// Bytes of workspace for one row group.
+/// The bytes of workspace for one row group.
 pub(crate) fn chunk_bytes(read: &FileRead, row_group: usize, slice_rows: usize) -> u64 {
     let metadata = &read.file.metadata;
     let of_root = |&root: &usize| {
@@ -70,7 +72,7 @@ pub(crate) fn chunk_bytes(read: &FileRead, row_group: usize, slice_rows: usize) 
 
 fn slice_bytes(column: &ColumnChunkMetaData, data_type: &DataType, rows: u64, slice_rows: u64) -> u64 {
     let values = (column.num_values().max(0) as u64).max(1);
-    // There are more values than rows inside lists; the levels of nested columns are buffered, too.
+    // Lists have more values than rows. The levels of nested columns are buffered, too.
     let slice_values = (values as u128 * slice_rows as u128 / rows as u128) as u64 + 1;
     let descriptor = column.column_descr();
     let levels = if descriptor.max_rep_level() > 0 || descriptor.max_def_level() > 1 { 8 } else { 1 };
@@ -105,7 +107,7 @@ fn decoder_bytes(
         .map_or(0, |at| (column.data_page_offset() - at) as u64);
     let expanded = (dictionary_encoded as u128 * all as u128 / encoded as u128) as u64;
     let dictionary = expanded.min(all);
-    // Pages differ in size, so twice the mean. The dictionary is in memory encoded and decoded.
+    // Pages differ in size, so this takes twice the mean. The dictionary is in memory encoded and decoded.
     let page = |pages: u64| ((all - dictionary) / pages.max(1)).saturating_mul(2).min(all);
     let rust = metadata.file_metadata().created_by().is_some_and(|by| by.starts_with("parquet-rs"));
     let page = match pages_written(metadata, row_group, leaf, column) {
@@ -116,7 +118,7 @@ fn decoder_bytes(
     page.saturating_add(dictionary.saturating_mul(2))
 }
 
-/// The number of data pages, if offset index or footer tell it.
+/// The number of data pages, if offset index or footer state it.
 fn pages_written(
     metadata: &ParquetMetaData,
     row_group: usize,

@@ -1,8 +1,8 @@
-//! A small host for the core: virtual time, a device that serves loads in order, scans that take their
-//! time over chunks. It checks on the fly what every policy must keep, and writes the trace.
+//! A small host for the core: virtual time, a device that serves loads in order, and scans that take time for
+//! each chunk. It checks the invariants of every policy as it runs, and writes the trace.
 //!
-//! The one host of the core's tests. Random worlds with every fault, in which a host decides step by step, are in
-//! `coscan-check`.
+//! This is the one host of the core's tests. Random worlds with every fault, in which a host decides step by
+//! step, are in `coscan-check`.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,8 +35,8 @@ pub fn dsm(chunks: u32, widths: &[u64]) -> TableLayout {
     TableLayout::columns(chunks, widths.iter().map(column).collect()).unwrap()
 }
 
-/// A column-storage table with pages of `page` bytes that neighbouring chunks share where a chunk's
-/// `widths` bytes of a column do not fill them.
+/// A column-storage table with pages of `page` bytes. Neighbouring chunks share a page where a chunk's
+/// `widths` bytes of a column do not fill it.
 pub fn straddling(chunks: u32, widths: &[u64], page: u64) -> TableLayout {
     let column = |w: &u64| {
         let pages = (u64::from(chunks) * w).div_ceil(page).max(1);
@@ -59,12 +59,12 @@ pub fn scan_of(table: TableId, cols: &[u32], chunks: ChunkSet) -> ScanSpec {
     }
 }
 
-/// What a worker of the world does with a chunk.
+/// The behaviour of a worker with a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consumer {
-    /// Takes this long over each chunk, in nanoseconds.
+    /// Takes this long for each chunk, in nanoseconds.
     Takes(u64),
-    /// Takes one chunk and never comes back, but lets it be taken away.
+    /// Takes one chunk and stops reading, but lets the chunk be taken back.
     StopsReading,
 }
 
@@ -79,7 +79,7 @@ struct Running {
     started: u64,
 }
 
-/// How a scan ended.
+/// The end of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Finished { at: u64 },
@@ -108,7 +108,7 @@ pub struct World {
     /// Tables whose loads are never answered.
     pub silent: BTreeSet<TableId>,
     pub check: bool,
-    /// What came back of the last event.
+    /// The actions that the last event returned.
     pub actions: Vec<Action>,
     pub trace: String,
     pub outcomes: BTreeMap<ScanId, Outcome>,
@@ -180,7 +180,7 @@ impl World {
         self.agenda.insert((at, self.sequence), due);
     }
 
-    /// Runs until nothing is due any more, or for `limit` steps.
+    /// Runs until nothing is due, or for `limit` steps.
     pub fn run(&mut self, limit: usize) {
         for _ in 0..limit {
             let Some(((at, _), due)) = self.agenda.pop_first() else { return };
@@ -190,7 +190,7 @@ impl World {
         panic!("no end after {limit} steps at {} ms:\n{}", self.now / MS, tail(&self.trace));
     }
 
-    /// Runs for at most `steps` steps and stops wherever it is.
+    /// Runs for at most `steps` steps.
     pub fn run_for(&mut self, steps: usize) {
         for _ in 0..steps {
             let Some(((at, _), due)) = self.agenda.pop_first() else { return };
@@ -269,7 +269,7 @@ impl World {
         }
     }
 
-    /// Feeds one event and carries out what comes back.
+    /// Feeds one event and carries out the returned actions.
     pub fn event(&mut self, event: Event) {
         let mut actions = Vec::new();
         let now = Instant::from_nanos(self.now);

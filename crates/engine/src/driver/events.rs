@@ -1,5 +1,5 @@
-//! The loop of events and actions: events are sent to the buffer manager, and its actions are carried out. Then
-//! deadlines are handled: the alarm, and point reads that wait too long for room.
+//! The loop of events and actions: sends events to the buffer manager, and carries out its actions. Then it
+//! handles deadlines: the alarm, and point reads that wait too long for room.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::EngineError;
 use crate::point::patience::Patience;
 use crate::registered::RegisteredSegment;
 
-/// The cause of an event, for the errors of scans that fail by it.
+/// The cause of an event, for the errors of scans that fail because of it.
 pub(super) enum Cause {
     /// A load failed with this error.
     Load(EngineError),
@@ -25,11 +25,11 @@ pub(super) enum Cause {
 }
 
 impl LockedDriver<'_> {
-    /// Work before the lock is released.
+    /// The work before the lock is released.
     pub(super) fn finish(&mut self) {
         self.grow();
         let (usage, points) = (self.state.abm.usage(), &self.state.points);
-        // Blocks that arrived after the budget shrank have nobody else to give their room back.
+        // Without point reads, only this gives back the room of blocks that arrive after the budget shrank.
         let too_much = usage.total() > usage.budget && points.count() == 0;
         if usage.points > 0 && (too_much || points.is_idle(self.clock())) {
             let room = self.return_point_room();
@@ -46,12 +46,12 @@ impl LockedDriver<'_> {
         self.driver.environment.set_alarm(self.next_deadline());
     }
 
-    /// A deadline of the point reads that wait for room may have passed.
+    /// Handles a deadline of point reads that wait for room, if it has passed.
     pub(super) fn look_after_patience(&mut self) {
         let now = self.clock();
         let deadline = self.state.patience.deadline(self.driver.config.stall_after);
         if deadline.is_some_and(|at| at <= now) {
-            // Point reads wait, and only these can make room for them.
+            // Point reads wait, and only stalled scans can make room for them.
             self.suspend_stalled();
             if !self.freed {
                 self.state.patience.give_up(now);
@@ -78,7 +78,7 @@ impl LockedDriver<'_> {
         &mut self.state.patience
     }
 
-    /// Ends everything: a panic left the state half changed.
+    /// Ends everything, because a panic left the state half changed.
     pub(super) fn break_down(&mut self, panic: String) -> EngineError {
         tracing::error!(%panic, "the engine is broken: all its scans end");
         let error = EngineError::Broken(panic);
@@ -99,17 +99,17 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// The time.
+    /// The current time.
     pub(crate) fn clock(&self) -> Instant {
         self.driver.now()
     }
 
-    /// The time as the core counts it.
+    /// The current time as the core counts it.
     pub(crate) fn now(&self) -> coscan_core::Instant {
         coscan_core::Instant::from_nanos((self.clock() - self.driver.started).as_nanos() as u64)
     }
 
-    /// The next deadline if no event comes before.
+    /// The next deadline, unless an event comes first.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let core = self.state.abm.next_deadline();
         let core = core.map(|at| self.driver.started + Duration::from_nanos(at.as_nanos()));
@@ -123,7 +123,7 @@ impl LockedDriver<'_> {
         self.event_because(event, &Cause::Other);
     }
 
-    /// As [`Self::event`], for an event by which scans may fail: `cause` is part of their errors.
+    /// As [`Self::event`], for an event that may make scans fail. `cause` is part of their errors.
     pub(super) fn event_because(&mut self, event: Event, cause: &Cause) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -199,7 +199,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// The settings the engine was started with.
+    /// The settings with which the engine was started.
     pub(crate) fn config(&self) -> &EngineConfig {
         &self.driver.config
     }

@@ -1,7 +1,8 @@
-//! What the engine does when it has had nothing to do for a time: it lets go what it keeps for the next query.
+//! Release of memory of an idle engine: after a time without work it drops everything that it keeps for the
+//! next query.
 //!
-//! There is no timer of its own: the deadline is one of those that the environment's alarm is set to, as long as there is
-//! something to let go. Nothing is done while a scan or a point read exists, even if it stands still.
+//! There is no separate timer. The deadline is one of those to which the environment's alarm is set, as long
+//! as something is kept. Nothing is dropped while a scan or a point read exists, even if it stands still.
 
 use std::time::{Duration, Instant};
 
@@ -9,21 +10,21 @@ use coscan_core::Event;
 
 use super::LockedDriver;
 
-/// Since when there has been nothing to do, while something is kept.
+/// The start of the idle time, while something is kept.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
     since: Option<Instant>,
 }
 
 impl Idle {
-    /// When to let go, if it is to be done after this time.
+    /// The time at which to drop everything, if that is due `after` this long.
     pub(super) fn deadline(&self, after: Duration) -> Option<Instant> {
         self.since?.checked_add(after)
     }
 }
 
 impl LockedDriver<'_> {
-    /// Notes whether there is anything to do, and lets go what is kept if there was nothing for long.
+    /// Updates the idle time, and drops everything that is kept if it was long enough.
     pub(super) fn look_after_idleness(&mut self) {
         let after = self.driver.config.idle_release;
         if after.is_zero() {
@@ -58,7 +59,7 @@ impl LockedDriver<'_> {
             && state.queue.under_way().0 == 0
     }
 
-    /// Empties the buffer, which nobody uses.
+    /// Empties the unused buffer.
     fn let_go(&mut self) {
         let before = self.state.abm.usage().total();
         if self.state.abm.usage().points > 0 {

@@ -23,8 +23,8 @@ use crate::io::queue::{self, Outcome, Request};
 use crate::load_log::LoadSeen;
 use crate::table::{File, FileHandle, FileSpec};
 
-/// Each scan of a store whose level is found may have so many bytes ahead: what is on its way in 100 ms at 1 GB/s. The buffer's
-/// share may be less.
+/// The bytes that each scan of a store whose level is found may have ahead: the data of 100 ms at 1 GB/s. The
+/// buffer's share may be less.
 const AHEAD_BYTES: u64 = 100 << 20;
 
 impl LockedDriver<'_> {
@@ -64,8 +64,8 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Allows as many loads as make the requests that each store gets, where that is found. Returns whether loads that were not
-    /// allowed before are now.
+    /// Allows as many loads as it takes to make the number of requests found for each store. Returns whether
+    /// this allows more loads.
     fn follow_levels(&mut self) -> bool {
         let state = &mut *self.state;
         let mut more = false;
@@ -82,8 +82,7 @@ impl LockedDriver<'_> {
         more
     }
 
-    /// Cancels loads that no scan wants any more. They fail under this lock, before a scan can want them
-    /// again.
+    /// Cancels unwanted loads. They fail under this lock, before a scan can want them again.
     fn cancel_unwanted(&mut self) {
         let loads: HashSet<LoadId> = self.state.abm.unwanted_loads().into_iter().collect();
         if !loads.is_empty() {
@@ -94,7 +93,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// A part of a load arrived or failed.
+    /// Handles a part of a load that arrived or failed.
     fn loaded(&mut self, context: &LoadContext, outcome: Outcome) {
         match outcome {
             Outcome::Arrived(at, bytes) => {
@@ -105,7 +104,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// A range of a load is in memory, or in the page cache.
+    /// Enters a range of a load that is in memory, or in the page cache.
     pub(super) fn arrived(&mut self, context: &LoadContext, at: usize, bytes: Encoded) {
         let (column, root) = context.columns[at];
         let Some(pieces) = self.pieces(context, at, bytes) else { return };
@@ -212,14 +211,14 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Adds a file that is not known, and forgets others if necessary.
+    /// Adds an unknown file, and forgets other files if necessary.
     pub(crate) fn add_file(
         &mut self,
         spec: FileSpec,
         chunks: Vec<FileChunk>,
         bundles: Vec<Range<usize>>,
     ) -> Result<FileHandle, EngineError> {
-        // Another task may have opened it since.
+        // Another task may have opened it meanwhile.
         if let Some(handle) = self.state.catalog.reopen(&spec) {
             return Ok(handle);
         }
@@ -255,7 +254,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// This version of the file is not used any more.
+    /// Marks this version of the file as replaced.
     pub(crate) fn replaced(&mut self, file: &Arc<File>, detail: String) {
         if file.replaced.set(detail).is_ok() {
             self.event(Event::ChunksInvalidated { table: file.table, chunks: file.chunks() });

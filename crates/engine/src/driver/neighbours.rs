@@ -1,8 +1,8 @@
-//! What pieces of a row group have in common: pages with rows of both, and dictionaries. A part that is loaded gets them
-//! from pieces that are in the buffer, and only the rest is read.
+//! Data shared between pieces of a row group: pages with rows of both, and dictionaries. A part that is
+//! loaded gets them from pieces in the buffer, and only the rest is read.
 //!
-//! They are copied, after the lock is released, so that every part has memory of its own, which is booked and freed with
-//! it. The buffer manager knows nothing of it: to it every part is loaded as a whole.
+//! They are copied after the lock is released, so that every part has memory of its own, which is booked and
+//! freed with it. The buffer manager does not know of this: for it every part is loaded as a whole.
 
 use std::ops::Range;
 
@@ -12,18 +12,19 @@ use super::{LoadContext, LockedDriver};
 use crate::encoded::{Encoded, Piece};
 use crate::table::File;
 
-/// Pieces on either side that are looked at: pages are shared with the next ones, dictionaries with all.
+/// The number of pieces on either side that are examined: pages are shared with the next ones, dictionaries
+/// with all.
 const NEIGHBOURS: usize = 8;
 
-/// Ranges of a load that are in memory. They are to be copied and then arrive, as those that are read do.
+/// Ranges of a load that are in memory. They have to be copied and then arrive like ranges that are read.
 pub(super) struct Copies {
     pub(super) context: LoadContext,
-    /// For each of the context's ranges; other parts' memory.
+    /// The bytes of each of the context's ranges, in the memory of other parts.
     pub(super) bytes: Vec<Encoded>,
 }
 
 impl Copies {
-    /// The same in memory of their own.
+    /// The same bytes in memory of their own.
     pub(super) fn copied(self) -> Self {
         let bytes = self.bytes.iter().map(Encoded::copied).collect();
         Copies { bytes, ..self }
@@ -31,7 +32,7 @@ impl Copies {
 }
 
 impl LockedDriver<'_> {
-    /// What of a part is in memory, and what has to be read.
+    /// The ranges of a part that are in memory, and those that have to be read.
     pub(super) fn known_and_missing(
         &self,
         file: &File,
@@ -48,7 +49,7 @@ impl LockedDriver<'_> {
         (known, missing)
     }
 
-    /// Copies arrive.
+    /// Handles copies as arrived ranges.
     pub(super) fn copied(&mut self, copies: Copies) {
         for (at, bytes) in copies.bytes.into_iter().enumerate() {
             self.arrived(&copies.context, at, bytes);
@@ -56,7 +57,8 @@ impl LockedDriver<'_> {
     }
 }
 
-/// Moves what is among `pieces` from `missing` to `known`; returns the rest. Ranges and pieces ascend and are disjoint.
+/// Moves the ranges that are among `pieces` from `missing` to `known`, and returns the rest. Ranges and
+/// pieces ascend and are disjoint.
 fn take_known(missing: Vec<Range<u64>>, pieces: &[Piece], known: &mut Vec<Piece>) -> Vec<Range<u64>> {
     let mut rest = Vec::with_capacity(missing.len());
     for range in missing {
@@ -104,7 +106,7 @@ mod tests {
             }
             (known.iter().map(|(start, bytes)| *start..*start + bytes.len()).collect::<Vec<_>>(), rest)
         };
-        // A dictionary, and a page at the end of the one and the beginning of the other.
+        // A dictionary, and a page at the end of one piece and the beginning of the other.
         assert_eq!(
             found(&[0..10, 40..60, 70..75], &[0..10, 20..45]),
             (vec![0..10, 40..45], vec![45..60, 70..75])
@@ -113,7 +115,7 @@ mod tests {
             found(&[0..10, 40..60, 70..75], &[0..10, 55..70]),
             (vec![0..10, 55..60], vec![40..55, 70..75])
         );
-        // Within a range, all of it, nothing of it.
+        // Part of a range, all of it, and nothing of it.
         let (page, nothing) = (40..60, Vec::new());
         let page = std::slice::from_ref(&page);
         assert_eq!(found(page, &[45..50, 52..53]), (vec![45..50, 52..53], vec![40..45, 50..52, 53..60]));

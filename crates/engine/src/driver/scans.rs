@@ -1,4 +1,4 @@
-//! The driver's work for scans: admits, registers and ends them, and hands them chunks.
+//! The driver's work for scans: admission, registration, delivery of chunks, and end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,8 +17,9 @@ use crate::stats::ScanCounters;
 use crate::store::{Part, PinnedParts};
 
 impl LockedDriver<'_> {
-    /// Decoding the chunk of a worker takes `bytes`, more than was reserved, because of `what`. Its scan has that
-    /// much from now on, or fails. If there is no room yet, the chunk is given back until there is.
+    /// Raises the workspace of a worker's scan: decoding its chunk takes `bytes`, more than was reserved,
+    /// because of `what`. The scan keeps that workspace from then on, or fails. If there is no room yet, the
+    /// chunk is given back until there is.
     pub(crate) fn grow_workspace(
         &mut self,
         segment: &RegisteredSegment,
@@ -129,7 +130,8 @@ impl LockedDriver<'_> {
         (0..checked.segments.len()).map(|at| (needs(at), at)).max()
     }
 
-    /// Registers chunks of one segment of a request; `again` if they are the rest of bundles that were delivered.
+    /// Registers chunks of one segment of a request. `again` if they are undelivered chunks of bundles that
+    /// were delivered.
     pub(crate) fn register(
         &mut self,
         checked: &CheckedRequest,
@@ -168,8 +170,8 @@ impl LockedDriver<'_> {
         segment
     }
 
-    /// Admits a scan that needs at least this many bytes, if the buffer has them. It has them until
-    /// [`Self::end_admission`], even if the buffer becomes smaller.
+    /// Admits a scan that needs at least this many bytes, if the buffer has them. The scan keeps them until
+    /// [`Self::end_admission`], even if the buffer shrinks.
     pub(crate) fn admit(&mut self, needed: u64, what: impl FnOnce() -> String) -> Result<(), EngineError> {
         let budget = self.state.budget.wanted();
         if needed > budget {
@@ -181,19 +183,19 @@ impl LockedDriver<'_> {
         Ok(())
     }
 
-    /// A scan that was admitted has ended.
+    /// Ends the admission of a scan.
     pub(crate) fn end_admission(&mut self, needed: u64) {
         self.state.budget.end_admission(needed);
         self.apply_budget();
     }
 
-    /// The buffer is to have this many bytes.
+    /// Sets the size of the buffer.
     pub(crate) fn set_budget(&mut self, bytes: u64) {
         self.state.budget.set_wanted(bytes);
         self.apply_budget();
     }
 
-    /// Lends this much of the buffer; returns how much of that is free, which scans in need may reduce.
+    /// Lends this much of the buffer. Returns how much of that is free; scans in need may reduce it.
     pub(crate) fn lend(&mut self, bytes: u64) -> u64 {
         self.state.budget.set_lent(bytes);
         self.apply_budget();
@@ -202,27 +204,27 @@ impl LockedDriver<'_> {
         of_buffer.saturating_sub(held).min(bytes)
     }
 
-    /// Others offer this much beyond the buffer's size; returns how much of it is taken.
+    /// Replaces the offer of other owners beyond the buffer's size. Returns how much of it is taken.
     pub(crate) fn offer(&mut self, bytes: u64) -> u64 {
         let taken = self.state.budget.set_offered(bytes);
         self.apply_budget();
         taken
     }
 
-    /// This many bytes of the buffer are kept by its users for all scans; false if that is too much.
+    /// Sets the bytes of the buffer that its users keep for all scans. Returns false if they are too many.
     pub(crate) fn keep(&mut self, bytes: u64) -> bool {
         let allowed = self.state.budget.set_kept(bytes);
         self.apply_budget();
         allowed
     }
 
-    /// This many point reads wait for room. While some do, nothing of the buffer is lent.
+    /// Sets the number of point reads that wait for room. While some do, nothing of the buffer is lent.
     pub(crate) fn keep_for_points(&mut self, waiting: usize) {
         self.state.budget.set_points(waiting);
         self.apply_budget();
     }
 
-    /// The buffer grows by what was done again.
+    /// Grows the buffer by the time of repeated work.
     pub(super) fn grow(&mut self) {
         let lost = self.driver.lost_ns.swap(0, Ordering::Relaxed);
         if lost > 0 {
@@ -256,8 +258,9 @@ impl LockedDriver<'_> {
         true
     }
 
-    /// Changes the number of readers of every column that the segment reads or announces as matching, but for those that
-    /// another scan has for the same reader: a reader with several scans counts once per column.
+    /// Changes the number of readers of every column that the segment reads or announces as matching. Columns
+    /// that another scan has for the same reader are left out: a reader with several scans counts once per
+    /// column.
     fn count_readers(&self, segment: &RegisteredSegment, change: impl Fn(&AtomicU32) -> u32) {
         for (table, columns, reader) in segment.reads() {
             let others = self.state.scans.values().filter(|other| other.id != segment.id);

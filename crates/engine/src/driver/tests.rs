@@ -38,7 +38,7 @@ fn a_bug(_: &mut LockedDriver<'_>) {
     panic!("a bug");
 }
 
-/// Threads of engines in this process.
+/// The number of threads of engines in this process.
 fn engine_threads() -> usize {
     let name = |task: std::io::Result<std::fs::DirEntry>| {
         std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default()

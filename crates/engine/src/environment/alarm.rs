@@ -1,4 +1,4 @@
-//! The thread that tells the engine when a deadline has passed and nothing else happened.
+//! The alarm: a thread that tells the engine that a deadline has passed without another event.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the real environment")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ pub(super) struct Alarm {
 #[derive(Default)]
 struct Timer {
     deadline: Option<Instant>,
-    /// When the thread looks again by itself; `None` if it does not.
+    /// The time at which the thread wakes by itself; `None` if it does not.
     looks_at: Option<Instant>,
     closed: bool,
 }
@@ -30,15 +30,15 @@ impl Alarm {
         self.timer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the deadline. The thread is woken only if it would look too late: every load has a deadline, and it would
-    /// be woken for each of them.
+    /// Replaces the deadline. The thread is woken only if it would wake too late: every load has a deadline,
+    /// and each would wake the thread otherwise.
     pub(super) fn set(&self, deadline: Option<Instant>) {
         let mut timer = self.timer();
         timer.deadline = deadline;
         if let Some(at) = deadline
             && timer.looks_at.is_none_or(|looks_at| at < looks_at)
         {
-            // Those who set other deadlines before it is awake need not wake it again.
+            // Callers who set other deadlines before the thread is awake need not wake it again.
             timer.looks_at = Some(at);
             self.changed.notify_one();
         }
@@ -70,8 +70,9 @@ impl Alarm {
         false
     }
 
-    /// Starts the thread, which calls `host`, if it still exists, at every deadline. A panic there is a bug of the
-    /// engine, which the engine reports to all who wait; without an alarm they would wait forever.
+    /// Starts the thread, which calls `host`, if it still exists, at every deadline. A panic there is a bug
+    /// of the engine, which the engine reports to all waiting tasks; without an alarm they would wait
+    /// forever.
     pub(super) fn start(self: &Arc<Self>, host: Weak<dyn Host>) -> std::io::Result<()> {
         let alarm = self.clone();
         let run = move || {
@@ -94,16 +95,18 @@ mod tests {
 
     #[test]
     fn the_last_deadline_counts_whatever_was_set_before() {
-        // Until when the thread waits at first, and the deadline that counts.
+        // The time of the thread's first wait, and the deadline that counts.
         for (first, last) in [(10_000, 40), (40, 80), (40, 10_000)] {
-            // A slow machine may set the last deadline when the first is over: then all times are longer.
+            // A slow machine may set the last deadline when the first is over. Then all times are made
+            // longer.
             let mut tried =
                 [1, 4, 16, 64, 256].into_iter().map(|times| was_told(first * times, last * times));
             assert!(tried.any(|in_time| in_time), "until {first}, then {last}: late at any time");
         }
     }
 
-    /// Sets deadlines one after the other, the last of which counts; false if that took until the first.
+    /// Sets deadlines one after the other, the last of which counts. Returns false if that took until the
+    /// first.
     fn was_told(first: u64, last: u64) -> bool {
         let ms = Duration::from_millis;
         let (alarm, start) = (Arc::new(Alarm::default()), now());

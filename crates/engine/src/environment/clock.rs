@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-/// The time.
+/// The current time.
 pub(crate) fn now() -> Instant {
     Instant::now()
 }

@@ -1,5 +1,6 @@
-//! Measures a device by reading a file on it, the way the engine reads: what a request costs and how many at once
-//! suffice, within a given time. Boundaries are left to `coscan device probe`, which has more time.
+//! Measurement of a device, by reading a file on it the way the engine reads. It finds the cost of a request
+//! and the number of requests that suffice, within a given time. Boundaries are left to `coscan device
+//! probe`, which has more time.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the real environment")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,13 +16,13 @@ use crate::io::{RangeReader, Source};
 /// Block sizes of reads of files on this machine, and of objects.
 const FILE_BLOCK: u64 = 4096;
 const OBJECT_BLOCK: u64 = 64 << 10;
-/// A few reads of each kind, none of them large, to save time.
+/// The number of reads of each kind. There are few, and none is large, to save time.
 const SAMPLES: usize = 10;
 const BYTES_MAX: u64 = 1 << 20;
 const DEPTH_MAX: usize = 16;
 
-/// A profile of the file's device; it lacks what was not found in time. `None` if the file is too small or cannot be
-/// read. Blocks.
+/// A profile of the file's device, which lacks the properties that were not found in time. `None` if the file
+/// is too small or cannot be read. Blocks.
 pub(super) fn measure(reader: &dyn RangeReader, source: &Arc<Source>, time: Duration) -> Option<Profile> {
     let mut file = Measured { reader, source, until: Instant::now() + time };
     let options = ProbeOptions {

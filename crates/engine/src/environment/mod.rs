@@ -1,13 +1,13 @@
-//! The environment of an engine: its clock, its alarm, and its readers. Everything else in the engine gets the time
-//! as an argument and never waits.
+//! The environment of an engine: its clock, its alarm, and its readers. Everything else in the engine gets
+//! the time as an argument and never waits.
 //!
 //! ```text
 //! Engine ──────────── now, set_alarm, start, abort ────────────> Environment
 //!        <─────────── alarm, arrived, ended (Host) ─────────────
 //! ```
 //!
-//! There is a real one (`threads.rs`) and a simulated one (the crate `coscan-engine-sim`), in which a seed decides
-//! what happens next. This module is not part of the stable interface.
+//! There is a real environment (`threads.rs`) and a simulated one (the crate `coscan-engine-sim`), in which a
+//! seed decides the next step. This module is not part of the stable interface.
 
 mod alarm;
 pub(crate) mod clock;
@@ -28,32 +28,32 @@ pub use crate::io::object::request as read_object;
 use crate::io::{ReadError, Source};
 pub use crate::sync::{Point, interleave};
 
-/// What an engine needs of its environment. Calls return at once. None of them may call the host back, except that
-/// `start` may report that the attempt has ended.
+/// The interface that an engine needs of its environment. Calls return at once. None of them may call the
+/// host back, except that `start` may report that the attempt has ended.
 pub trait Environment: Send + Sync + 'static {
-    /// The time; it never goes back.
+    /// The current time, which never goes back.
     fn now(&self) -> Instant;
 
     /// A seed for the jitter of retries.
     fn seed(&self) -> u64;
 
-    /// The host to call from now on. Called once, before anything else but [`now`](Self::now) and
+    /// Sets the host to call. Called once, before anything else except [`now`](Self::now) and
     /// [`seed`](Self::seed).
     ///
     /// # Errors
     /// If the environment cannot be started.
     fn connect(&self, host: Weak<dyn Host>) -> std::io::Result<()>;
 
-    /// Sets the time at which [`Host::alarm`] is called, or none; replaces the time set before.
+    /// Sets or removes the time at which [`Host::alarm`] is called. Replaces the time set before.
     fn set_alarm(&self, at: Option<Instant>);
 
     /// Begins a read.
     fn start(&self, attempt: Attempt);
 
-    /// Aborts an attempt that no scan wants any more. It still has to end; the environment decides how soon.
+    /// Aborts an unwanted attempt. It still has to end; the environment decides how soon.
     fn abort(&self, attempt: u64);
 
-    /// The engine has ended: the host is not called any more.
+    /// The engine has ended: the host must not be called again.
     fn close(&self);
 
     /// Measures the device of a file for this long, and then reports the result, if there is one.
@@ -63,7 +63,7 @@ pub trait Environment: Send + Sync + 'static {
     }
 }
 
-/// What the environment reports to an engine.
+/// The reports of the environment to an engine.
 pub trait Host: Send + Sync {
     /// The time of the alarm has come. Spurious calls are allowed.
     fn alarm(&self);
@@ -71,14 +71,14 @@ pub trait Host: Send + Sync {
     /// A part of an attempt, by its position there, has arrived.
     fn arrived(&self, attempt: u64, part: usize, bytes: Bytes);
 
-    /// A part of an attempt that may stay there is in the page cache.
+    /// A part of an attempt is in the page cache, and was left there because it may stay.
     fn cached(&self, attempt: u64, part: usize);
 
     /// An attempt has ended. Every attempt ends once.
     fn ended(&self, attempt: u64, outcome: Result<(), ReadError>);
 
-    /// Recomputes everything and compares, then says what the engine holds; `None` if a change is in progress.
-    /// `quiet` promises that no other task is inside the engine, so that parts may be inspected.
+    /// Recomputes everything and compares, then returns the engine's holdings; `None` if a change is in
+    /// progress. `quiet` promises that no other task is inside the engine, so that parts may be inspected.
     ///
     /// # Panics
     /// If something is inconsistent.
@@ -88,46 +88,46 @@ pub trait Host: Send + Sync {
 /// An attempt to read parts of a file, ascending and disjoint.
 #[derive(Debug)]
 pub struct Attempt {
-    /// Its name, used once.
+    /// Its number, used once.
     pub no: u64,
     /// The file.
     pub source: Arc<Source>,
-    /// What to read.
+    /// The ranges to read.
     pub ranges: Vec<Range<u64>>,
-    /// True if they may be left in the page cache.
+    /// True if the ranges may be left in the page cache.
     pub may_stay: bool,
 }
 
-/// What an engine holds at one time.
+/// The holdings of an engine at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audit {
     /// The ledger.
     pub usage: Usage,
-    /// Encoded bytes of resident parts, counted again.
+    /// Encoded bytes of resident parts, counted independently.
     pub resident_bytes: u64,
-    /// Encoded bytes of parts that have arrived partly, counted again.
+    /// Encoded bytes of parts that have arrived partly, counted independently.
     pub arrived_bytes: u64,
-    /// Bytes of decoded arrays that are kept for others, counted again if it was quiet.
+    /// Bytes of decoded arrays that are kept for other scans, counted independently if the engine was quiet.
     pub decoded_bytes: Option<u64>,
-    /// Bytes of point reads and their frames, counted again.
+    /// Bytes of point reads and their frames, counted independently.
     pub point_bytes: u64,
-    /// Scans that are registered.
+    /// The number of registered scans.
     pub scans: usize,
-    /// Loads in flight.
+    /// The number of loads in flight.
     pub loads: usize,
-    /// Point reads that have begun and not ended.
+    /// The number of point reads that have begun and not ended.
     pub point_reads: usize,
-    /// Free permits for point reads' room, and all permits.
+    /// The free permits for point reads' room.
     pub free_permits: usize,
-    /// See `free_permits`.
+    /// All permits for point reads' room.
     pub point_permits: usize,
-    /// Requests that are not answered yet.
+    /// The number of unanswered requests.
     pub requests: usize,
-    /// Attempts that have not ended, aborted ones included.
+    /// The number of attempts that have not ended, including aborted ones.
     pub attempts: usize,
 }
 
-/// Tells a reader that nobody waits for it any more.
+/// Tells a reader that its result is unwanted.
 #[derive(Clone)]
 pub struct Cancel {
     cancelled: Arc<watch::Sender<bool>>,

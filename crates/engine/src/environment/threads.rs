@@ -1,7 +1,7 @@
-//! The real environment: the system's clock, and threads that read.
+//! The real environment: the system's clock, and reading threads.
 //!
 //! A thread carries out one attempt at a time. There are as many threads as attempts, which the queue bounds
-//! ([`crate::io::queue`]); idle threads end after some time. Closing the environment does not wait for them.
+//! ([`crate::io::queue`]). Idle threads end after some time. Closing the environment does not wait for them.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the real environment")]
 
 use std::collections::{HashMap, VecDeque};
@@ -20,10 +20,10 @@ use super::{Attempt, Cancel, Environment, Host};
 use crate::error::panic_message;
 use crate::io::{RangeReader, ReadError, Source};
 
-/// A thread without work ends after this time.
+/// The time without work after which a thread ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// See the documentation of the module.
+/// The state that the threads share.
 pub(crate) struct Threads {
     shared: Arc<Shared>,
     alarm: Arc<Alarm>,
@@ -104,7 +104,7 @@ impl Environment for Threads {
     fn measure(&self, source: Arc<Source>, time: Duration, tell: Box<dyn FnOnce(Option<Profile>) + Send>) {
         let reader = self.shared.reader.clone();
         let measure = move || tell(measure(&*reader, &source, time));
-        // If there is no thread, dropping the attempt tells those who wait.
+        // If there is no thread, dropping the attempt tells the waiting tasks.
         let _ = thread::Builder::new().name("coscan-measure".into()).spawn(measure);
     }
 
@@ -151,7 +151,7 @@ impl Shared {
         }
     }
 
-    /// Reads all parts, but for those that stay in the page cache.
+    /// Reads all parts except those that stay in the page cache.
     fn read(&self, attempt: &Attempt, cancel: &Cancel) -> Result<(), ReadError> {
         let (source, ranges) = (&attempt.source, &attempt.ranges);
         let stay = if attempt.may_stay { self.reader.cached(source, ranges)? } else { Vec::new() };
@@ -177,7 +177,7 @@ impl Shared {
     fn end(&self, attempt: u64, outcome: Result<(), ReadError>) {
         self.work().cancels.remove(&attempt);
         if let Some(host) = self.host() {
-            // The engine reports its own panics; this thread continues to read for others.
+            // The engine reports its own panics. This thread continues to read for other scans.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| host.ended(attempt, outcome))) {
                 tracing::error!(panic = panic_message(&*panic), "a panic after a read");
             }

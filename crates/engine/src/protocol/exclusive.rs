@@ -1,5 +1,5 @@
-//! A value that one task at a time works on. There is no queue: a task that finds it taken is woken when it is free
-//! and asks again, so that a task that is never polled again cannot block the others.
+//! A value that one task at a time works on. There is no queue: a task that finds it taken is woken when it
+//! is free, and asks again. So a task that is never polled again cannot block the others.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// See the documentation of the module.
+/// A value with the tasks that wait for it.
 #[derive(Debug)]
 pub(crate) struct Exclusive<T> {
     inner: Mutex<Inner<T>>,
@@ -17,7 +17,7 @@ pub(crate) struct Exclusive<T> {
 struct Inner<T> {
     /// `None` while a task works on it.
     value: Option<T>,
-    /// It was cleared while a task worked on it.
+    /// True if it was cleared while a task worked on it.
     cleared: bool,
     /// The tasks that found it taken.
     waiting: Vec<Waker>,
@@ -40,7 +40,7 @@ impl<T: Default> Exclusive<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the value, or wakes `waker` when it is free.
+    /// Takes the value. If it is taken, wakes `waker` when it is free.
     pub(crate) fn try_take(&self, waker: &Waker) -> Option<Taken<'_, T>> {
         let mut inner = self.inner();
         match inner.value.take() {

@@ -1,20 +1,21 @@
-//! Something that one side gathers and the other takes once: complete, failed or revoked, whichever comes first.
+//! A handoff: one side gathers a value, the other takes it once. The outcome is complete, failed or revoked,
+//! whichever comes first.
 //!
-//! The gathering side works in steps and wakes the other when nothing is missing any more; the gathered value says
-//! when that is ([`Gathering`]).
+//! The gathering side works in steps and wakes the other side when the value is complete; the value itself
+//! tells when that is ([`Gathering`]).
 
 use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// Something that is gathered step by step.
+/// A value that is gathered step by step.
 pub(crate) trait Gathering {
-    /// Returns whether nothing is missing any more.
+    /// Returns whether the value is complete.
     fn is_complete(&self) -> bool;
 }
 
-/// See the documentation of the module.
+/// A handoff of a gathered value.
 #[derive(Debug)]
 pub(crate) struct Handoff<G, E> {
     inner: Mutex<Inner<G, E>>,
@@ -31,23 +32,23 @@ enum State<G, E> {
     Gathering(G),
     Failed(E),
     Revoked,
-    /// Taken out.
+    /// The value was taken out.
     Taken,
 }
 
-/// The result for the other side.
+/// The result for the taking side.
 #[derive(Debug)]
 pub(crate) enum Outcome<G, E> {
     Complete(G),
     Failed(E),
-    /// It was revoked.
+    /// The handoff was revoked.
     Revoked,
-    /// It was taken before.
+    /// The value was taken before.
     Taken,
 }
 
 impl<G: Gathering, E> Handoff<G, E> {
-    /// To be filled.
+    /// A handoff to be filled.
     pub(crate) fn new(gathering: G) -> Self {
         Handoff { inner: Mutex::new(Inner { state: State::Gathering(gathering), waker: None }) }
     }
@@ -56,7 +57,7 @@ impl<G: Gathering, E> Handoff<G, E> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads, or adds to, what was gathered; `None` once that was dropped or taken.
+    /// Reads, or adds to, the gathered value; `None` once that was dropped or taken.
     pub(crate) fn with<R>(&self, step: impl FnOnce(&mut G) -> R) -> Option<R> {
         match &mut self.inner().state {
             State::Gathering(gathering) => Some(step(gathering)),
@@ -64,18 +65,19 @@ impl<G: Gathering, E> Handoff<G, E> {
         }
     }
 
-    /// Returns whether nothing is missing any more.
+    /// Returns whether the outcome is settled.
     pub(crate) fn is_settled(&self) -> bool {
         self.inner().is_settled()
     }
 
-    /// Drops what was gathered, because of `error`. The first reason counts.
+    /// Drops the gathered value because of `error`. The first reason counts.
     pub(crate) fn fail(&self, error: E) {
         let given_up = self.inner().replace(State::Failed(error));
         drop(given_up);
     }
 
-    /// Drops what was gathered. Returns whether nothing is left of it; a value that was taken cannot be revoked.
+    /// Drops the gathered value. Returns whether nothing is left of it; a value that was taken cannot be
+    /// revoked.
     pub(crate) fn revoke(&self) -> bool {
         let mut inner = self.inner();
         let given_up = inner.replace(State::Revoked);
@@ -85,12 +87,12 @@ impl<G: Gathering, E> Handoff<G, E> {
         gone
     }
 
-    /// The task to wake when it is complete.
+    /// The task to wake when the value is complete.
     pub(crate) fn take_waker(&self) -> Option<Waker> {
         self.inner().waker.take()
     }
 
-    /// Takes the result once nothing is missing any more.
+    /// Takes the outcome once it is settled.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Outcome<G, E>> {
         let mut inner = self.inner();
         if !inner.is_settled() {
@@ -114,7 +116,7 @@ impl<G: Gathering, E> Inner<G, E> {
         }
     }
 
-    /// Replaces the gathering state, which is returned; any other state stays.
+    /// Replaces the gathering state, and returns it. Any other state stays.
     fn replace(&mut self, state: State<G, E>) -> Option<State<G, E>> {
         matches!(self.state, State::Gathering(_)).then(|| std::mem::replace(&mut self.state, state))
     }

@@ -1,12 +1,12 @@
-//! The worker slots of one registered scan: which are requested, delivered, held or suspended, and which callers
-//! wait.
+//! The worker slots of one registered scan: slots that are requested, delivered, held or suspended, and
+//! waiting callers.
 //!
-//! The buffer manager knows workers by number; here a number is a *slot*. A slot does not belong to a caller: a chunk
-//! that arrives for a caller who is gone is taken by the next one, so dropping a waiting future at any point loses
-//! nothing. This module sends no events, wakes nobody and frees nothing: what has to be done without a lock is
-//! returned as [`Deferred`].
+//! The buffer manager knows workers by number; here a number is a *slot*. A slot does not belong to a caller:
+//! if the caller is gone when its chunk arrives, the next caller takes the chunk. So dropping a waiting
+//! future at any point loses nothing. This module sends no events, wakes no task and frees nothing: work that
+//! must be done without a lock is returned as [`Deferred`].
 //!
-//! `C` names a chunk, `P` is its parts in memory, `E` why a scan ended.
+//! `C` names a chunk, `P` is its parts in memory, `E` is the reason why a scan ended.
 
 use std::sync::PoisonError;
 use std::task::Waker;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// See the documentation of the module.
+/// The worker slots of one scan.
 #[derive(Debug)]
 pub(crate) struct WorkerSlots<C, P, E> {
-    /// A consumer that does not read its chunk for this long has stopped.
+    /// The time without reading after which a consumer counts as stopped.
     stall_after: Duration,
     books: Mutex<Books<C, P, E>>,
 }
@@ -25,9 +25,9 @@ pub(crate) struct WorkerSlots<C, P, E> {
 #[derive(Debug)]
 struct Books<C, P, E> {
     slots: Vec<Slot<C, P>>,
-    /// Callers who wait for a chunk, by their number.
+    /// Callers that wait for a chunk, by their number.
     waiting: Vec<Option<Waker>>,
-    /// The buffer manager has no further chunk for this scan.
+    /// True if the buffer manager has no further chunk for this scan.
     drained: bool,
     ended: Option<E>,
     /// Distinguishes chunks that are held in one slot one after another.
@@ -38,7 +38,7 @@ struct Books<C, P, E> {
 enum Slot<C, P> {
     Idle,
     Requested,
-    /// Delivered, and not taken yet.
+    /// Delivered, and not yet taken.
     Ready {
         chunk: C,
         parts: P,
@@ -46,7 +46,7 @@ enum Slot<C, P> {
     },
     /// Delivered, and given back before it was taken.
     Suspended,
-    /// Its holder finished with it while it was suspended: to be released as soon as it returns.
+    /// Its holder finished with it while it was suspended. It is released as soon as it returns.
     Discarded,
     Held(Held<P>),
 }
@@ -56,17 +56,17 @@ struct Held<P> {
     serial: u64,
     /// `None` while the chunk is suspended because its consumer stopped.
     parts: Option<P>,
-    /// Suspended and requested again.
+    /// True if it is suspended and requested again.
     requested: bool,
-    /// The consumer is decoding now.
+    /// True if the consumer is decoding.
     busy: bool,
     polled: Instant,
-    /// When the buffer manager was last told that the consumer is reading.
+    /// The time at which the buffer manager was last told that the consumer is reading.
     reported: Instant,
     waker: Option<Waker>,
 }
 
-/// A chunk that was taken by a caller.
+/// A chunk that a caller has taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim<C> {
     pub(crate) slot: usize,
@@ -104,7 +104,7 @@ pub(crate) enum Delivery {
     New,
     /// A chunk that had been suspended.
     Resumed,
-    /// As above, but its holder does not want it any more: to be released.
+    /// A chunk that had been suspended and that its holder gave up: it has to be released.
     Unwanted,
 }
 
@@ -122,7 +122,7 @@ impl<P> Default for Deferred<P> {
 }
 
 impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
-    /// This many slots, all idle.
+    /// Creates this many slots, all idle.
     pub(crate) fn new(slots: usize, stall_after: Duration) -> Self {
         let slots = (0..slots).map(|_| Slot::Idle).collect();
         let books = Books { slots, waiting: Vec::new(), drained: false, ended: None, serial: 0 };
@@ -133,7 +133,7 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The caller wants a chunk, now or when its waker is woken.
+    /// Asks for a chunk for the caller. If none is available, its waker is woken later.
     pub(crate) fn poll_chunk(&self, caller: usize, waker: &Waker, now: Instant) -> ChunkPoll<C, E> {
         let mut books = self.books();
         let outcome = books.poll_chunk(caller, waker, now);
@@ -143,14 +143,14 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         outcome
     }
 
-    /// The caller has stopped waiting.
+    /// Ends the caller's wait.
     pub(crate) fn withdraw(&self, caller: usize) {
         if let Some(waiting) = self.books().waiting.get_mut(caller) {
             *waiting = None;
         }
     }
 
-    /// The holder wants its parts; it is busy until [`Self::pause`].
+    /// Asks for the holder's parts. The holder is busy until [`Self::pause`].
     pub(crate) fn poll_parts(&self, claim: &Claim<C>, waker: &Waker, now: Instant) -> PartsPoll<P, E> {
         let mut books = self.books();
         if let Some(error) = &books.ended {
@@ -170,8 +170,8 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         PartsPoll::Request(claim.slot)
     }
 
-    /// The holder has finished a step. Returns whether to tell the buffer manager that the chunk is being read; that
-    /// is due now and then.
+    /// Notes that the holder has finished a step. Returns whether to tell the buffer manager that the chunk
+    /// is being read; that is due from time to time.
     pub(crate) fn pause(&self, claim: &Claim<C>, now: Instant) -> bool {
         let mut books = self.books();
         let Some(held) = books.held(claim) else { return false };
@@ -184,7 +184,7 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         due
     }
 
-    /// The holder has finished its chunk. Returns whether to tell the buffer manager.
+    /// Notes that the holder has finished its chunk. Returns whether to tell the buffer manager.
     pub(crate) fn release(&self, claim: &Claim<C>, deferred: &mut Deferred<P>) -> bool {
         let mut books = self.books();
         let Some(held) = books.held(claim) else { return false };
@@ -196,12 +196,12 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         !coming
     }
 
-    /// The holder gives its chunk back and will get it again. Returns its parts, if it had them.
+    /// Gives back the holder's chunk, which it will get again. Returns its parts, if it had them.
     pub(crate) fn give_back(&self, claim: &Claim<C>) -> Option<P> {
         self.books().held(claim)?.parts.take()
     }
 
-    /// The buffer manager delivered.
+    /// Enters a delivery of the buffer manager.
     pub(crate) fn deliver(
         &self,
         slot: usize,
@@ -234,7 +234,7 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         }
     }
 
-    /// The buffer manager has no chunk left for this slot.
+    /// Notes that the buffer manager has no chunk left for this slot.
     pub(crate) fn drain(&self, slot: usize, deferred: &mut Deferred<P>) {
         let mut books = self.books();
         books.drained = true;
@@ -244,14 +244,15 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         books.wake_all(deferred);
     }
 
-    /// The buffer manager asks for the chunk; returns whether it is given back.
+    /// Handles the buffer manager's request to give the chunk back. Returns whether it is given back.
     pub(crate) fn suspend(&self, slot: usize, now: Instant, deferred: &mut Deferred<P>) -> bool {
         let mut books = self.books();
         let anybody_waits = books.waiting.iter().any(Option::is_some);
         let stalled = |since: Instant| now.saturating_duration_since(since) >= self.stall_after;
         match &mut books.slots[slot] {
             Slot::Held(held) if !held.busy && stalled(held.polled) => {
-                // It was asked for twice before the first answer arrived: it is given back only once.
+                // The buffer manager asked twice before the first answer arrived. The chunk is given back
+                // only once.
                 let parts = held.parts.take();
                 let given = parts.is_some();
                 deferred.parts.extend(parts);
@@ -270,7 +271,7 @@ impl<C: Copy, P: Clone, E: Clone> WorkerSlots<C, P, E> {
         }
     }
 
-    /// Ends the scan: everything is released, and all callers get the error. The first reason counts.
+    /// Ends the scan: releases everything, and gives all callers the error. The first reason counts.
     pub(crate) fn end(&self, error: E, deferred: &mut Deferred<P>) {
         let mut books = self.books();
         books.ended.get_or_insert(error);
@@ -340,7 +341,7 @@ impl<C: Copy, P: Clone, E: Clone> Books<C, P, E> {
         self.slots.iter().position(of)
     }
 
-    /// Takes what is ready in a slot.
+    /// Takes the ready chunk of a slot.
     fn take(&mut self, slot: usize, chunk: C, now: Instant) -> Claim<C> {
         self.serial += 1;
         let serial = self.serial;

@@ -1,4 +1,4 @@
-//! One row for each setting of the engine. What is done with them is in `settings.rs`.
+//! The table of settings of the engine, one row each. Functions on them are in `settings.rs`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -306,7 +306,7 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
     },
 ];
 
-/// Changes the limit on reads; a limit of nothing is `None`.
+/// Changes the limit on reads. A limit of nothing is `None`.
 fn limit_reads(config: &mut EngineConfig, change: impl FnOnce(&mut ReadLimit)) {
     let mut limit = config.read_limit.unwrap_or(ReadLimit { bytes_per_s: 0, latency: Duration::ZERO });
     change(&mut limit);

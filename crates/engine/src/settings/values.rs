@@ -1,10 +1,10 @@
-//! Values of settings as people write them: sizes, numbers, times, yes or no. No setting is named here.
+//! Values of settings as users write them: sizes, numbers, times, yes or no. This module names no setting.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The largest number of bytes: sums of a few of them do not overflow.
+/// The maximum number of bytes. Sums of a few of them do not overflow.
 pub(super) const BYTES_MAX: u64 = 1 << 50;
 /// A day.
 const MS_MAX: u64 = 24 * 60 * 60 * 1000;
@@ -12,7 +12,7 @@ const MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// Reads `512MB`, `1.5 GiB` or a plain number of bytes.
 ///
 /// # Errors
-/// What is possible instead.
+/// The possible values.
 pub fn bytes(value: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     let wanted = || {
         format!(
@@ -28,7 +28,7 @@ pub fn bytes(value: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
 /// Reads a whole number in a range.
 ///
 /// # Errors
-/// What is possible instead.
+/// The possible values.
 pub fn number<T>(value: &str, range: RangeInclusive<T>) -> Result<T, String>
 where
     T: FromStr + PartialOrd + std::fmt::Display,
@@ -40,7 +40,7 @@ where
 /// Reads `true` or `false`.
 ///
 /// # Errors
-/// What is possible instead.
+/// The possible values.
 pub fn truth(value: &str) -> Result<bool, String> {
     value.to_lowercase().parse().map_err(|_| "true or false".to_owned())
 }
