@@ -1,10 +1,12 @@
-//! Memory that a device can write to directly: aligned, of fixed capacity, converted to `Bytes` without a copy.
+//! Aligned memory of fixed capacity that a device can write to directly. It is converted to `Bytes` without a
+//! copy.
 //!
-//! Fresh memory costs a page fault per 4 KiB, about as much as copying it. So some buffers that were freed last are
-//! kept for the next read of that size, because the parts of a column have similar sizes in all row groups. What is
-//! kept is small, constant and beside the ledger.
+//! Fresh memory costs a page fault per 4 KiB, about as much as copying it. So some buffers that were freed
+//! last are kept for the next read of that size, because the parts of a column have similar sizes in all row
+//! groups. The kept memory is small, constant and outside the ledger.
 //!
-//! Fresh memory is not cleared either: a buffer knows how far it has been filled, and gives access to no more.
+//! Fresh memory is not cleared either: a buffer records how far it has been filled, and gives access to no
+//! more.
 #![expect(clippy::disallowed_types, reason = "local files are read in the real environment alone")]
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -17,7 +19,7 @@ use bytes::Bytes;
 
 use super::BUFFER_SLACK;
 
-/// The alignment that `O_DIRECT` needs of addresses, offsets and lengths on common devices.
+/// The alignment of addresses, offsets and lengths that `O_DIRECT` needs on common devices.
 pub(super) const ALIGN: u64 = 4096;
 
 pub(super) fn align_down(at: u64) -> u64 {
@@ -32,7 +34,7 @@ pub(super) fn align_up(at: u64) -> u64 {
 pub(super) struct AlignedBuf {
     start: NonNull<u8>,
     layout: Layout,
-    /// The bytes before this one have values; at most `layout.size()`.
+    /// The number of bytes with values; at most `layout.size()`.
     filled: usize,
 }
 
@@ -42,7 +44,7 @@ unsafe impl Send for AlignedBuf {}
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
-    /// At least `len` bytes, rounded up to the alignment.
+    /// A buffer of at least `len` bytes, rounded up to the alignment.
     pub(super) fn new(len: u64) -> std::io::Result<Self> {
         let bytes = align_up(len.max(1));
         let out_of_memory = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
@@ -56,17 +58,18 @@ impl AlignedBuf {
         Ok(AlignedBuf { start, layout, filled: 0 })
     }
 
-    /// All of the memory, to be written to.
+    /// All of the memory, for writing.
     pub(super) fn room(&mut self) -> &mut [MaybeUninit<u8>] {
-        // SAFETY: the memory is ours for `layout.size()` bytes and borrowed by nobody else; bytes without a value are
-        // `MaybeUninit`s as well. A caller that takes values out of filled bytes breaks the contract of `set_filled`.
+        // SAFETY: the memory is ours for `layout.size()` bytes and is not borrowed elsewhere; bytes without a
+        // value are `MaybeUninit`s as well. A caller that takes values out of filled bytes breaks the
+        // contract of `set_filled`.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.layout.size()) }
     }
 
-    /// Declares that the bytes before `end` have values now.
+    /// Declares that the bytes before `end` have values.
     ///
     /// # Safety
-    /// All bytes between what was filled before and `end` were written, and `end` is within the capacity.
+    /// All bytes between the previous end and `end` were written, and `end` is within the capacity.
     pub(super) unsafe fn set_filled(&mut self, end: usize) {
         debug_assert!(end <= self.capacity());
         self.filled = self.filled.max(end);
@@ -74,18 +77,19 @@ impl AlignedBuf {
 
     /// The bytes that have values.
     pub(super) fn filled(&self) -> &[u8] {
-        // SAFETY: the first `filled` bytes of our memory were written to, and nobody writes while this is borrowed.
+        // SAFETY: the first `filled` bytes of our memory were written to, and cannot be written while this is
+        // borrowed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.filled) }
     }
 
-    /// Writes `bytes` at `at`, which must not be behind what is filled.
+    /// Writes `bytes` at `at`, which must not be behind the filled bytes.
     ///
     /// # Panics
     /// If that would leave a gap, or there is no room.
     pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
         assert!(at <= self.filled, "bytes before {at} have no values");
         self.room()[at..at + bytes.len()].write_copy_of_slice(bytes);
-        // SAFETY: what lies before `at` was filled, the rest was written above.
+        // SAFETY: the bytes before `at` were filled, the rest was written above.
         unsafe { self.set_filled(at + bytes.len()) };
     }
 
@@ -93,8 +97,9 @@ impl AlignedBuf {
         self.layout.size()
     }
 
-    /// The bytes in `range`. If they fill the buffer it is kept alive for them and goes to `spare` after that. A few
-    /// bytes in a large buffer are copied, so that memory is not much more than the ledger says.
+    /// The bytes in `range`. If they fill the buffer, it is kept alive for them and goes to `spare`
+    /// afterwards. A few bytes in a large buffer are copied, so that memory is not much more than the ledger
+    /// says.
     ///
     /// # Panics
     /// If not all of them are filled.
@@ -139,11 +144,11 @@ impl Drop for Filled {
 /// Buffers that were freed last.
 #[derive(Default)]
 pub(super) struct Spare {
-    /// The oldest first.
+    /// The buffers, oldest first.
     buffers: Mutex<Vec<AlignedBuf>>,
 }
 
-/// What is kept at most, in bytes.
+/// The maximum bytes that are kept.
 const SPARE_BYTES_MAX: usize = 16 << 20;
 
 impl Spare {

@@ -1,7 +1,8 @@
-//! What an answer of a store says about the request: the one table of which requests are repeated, and after how long.
+//! Answers of stores: the one table of the requests that are repeated, and the pauses that stores ask for.
 //!
-//! Errors of `object_store` tell neither status nor headers. So a request takes an [`Answer`] with it, in its extensions: a client
-//! that knows it notes both there, and leaves repeating to the caller. Of other clients the status is read from the error's text.
+//! Errors of `object_store` contain neither status nor headers. So a request carries an [`Answer`] in its
+//! extensions. A client that knows it notes both there, and leaves repetition to the caller. For other
+//! clients the status is read from the error's text.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -17,23 +18,23 @@ use crate::sync::Mutex;
 /// |---|---|---|
 /// | 408, 425 | yes | the server waited too long, or does not want early data |
 /// | 429 | yes | too many requests |
-/// | 500, 502, 503, 504, 509, 520 to 530 | yes | the server or a proxy fails for now |
-/// | 501, 505, 506, 507, 508, 510, 511 | no | the server never does what the request says |
-/// | all others | no | the request is wrong, not allowed, or asks for what is not there |
+/// | 500, 502, 503, 504, 509, 520 to 530 | yes | the server or a proxy fails temporarily |
+/// | 501, 505, 506, 507, 508, 510, 511 | no | the server never supports the request |
+/// | all others | no | the request is wrong or not allowed, or its object does not exist |
 ///
-/// A connection that is refused or reset, and an answer that breaks off, are no status: such requests are
+/// A connection that is refused or reset, and an answer that breaks off, have no status. Such requests are
 /// repeated.
 pub fn may_be_repeated(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 509 | 520..=530)
 }
 
-/// Returns whether a store may answer so because it does not know the condition `If-Match`: bad request,
-/// method or feature not supported, condition not met, expectation failed.
+/// Returns whether a store may give this status because it does not know the condition `If-Match`: bad
+/// request, method or feature not supported, condition not met, expectation failed.
 pub(super) fn may_refuse_conditions(status: u16) -> bool {
     matches!(status, 400 | 405 | 412 | 417 | 501 | 505)
 }
 
-/// What a client notes of the last answer to a request.
+/// A client's notes on the last answer to a request.
 #[derive(Clone, Debug, Default)]
 pub struct Answer(Arc<Mutex<Noted>>);
 
@@ -44,7 +45,7 @@ struct Noted {
 }
 
 impl Answer {
-    /// The status of an answer, and how long the store asks to wait.
+    /// Notes the status of an answer, and the wait that the store asks for.
     pub fn note(&self, status: u16, retry_after: Option<Duration>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Noted { status: Some(status), retry_after };
     }
@@ -54,7 +55,7 @@ impl Answer {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).status
     }
 
-    /// The error of a request that was answered so.
+    /// The error of a request with this answer.
     pub(super) fn error(&self, error: Error) -> ReadError {
         let Noted { status, retry_after } = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match status.or_else(|| status_of(&error)) {
@@ -65,7 +66,7 @@ impl Answer {
     }
 }
 
-/// The status that an error tells, by its kind or in its text.
+/// The status of an error, by its kind or in its text.
 pub(super) fn status_of(error: &Error) -> Option<u16> {
     match error {
         Error::NotFound { .. } => Some(404),

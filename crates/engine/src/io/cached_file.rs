@@ -1,6 +1,6 @@
-//! Reads pages that were left in the page cache, when they are decoded.
+//! Reads of pages that were left in the page cache, when they are decoded.
 //!
-//! If the page cache has lost them meanwhile, they are read from the device, by the thread that decodes.
+//! If the page cache has dropped them meanwhile, the decoding thread reads them from the device.
 
 use std::fs::File;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::local::check_version;
 use crate::identity::LocalFile;
 use crate::sync::Mutex;
 
-/// More bytes are read than wanted, so that one read brings a page and the header of the next one.
+/// The number of further bytes that are read, so that one read brings a page and the header of the next one.
 const AHEAD_BYTES: u64 = 4 << 10;
 
 /// A file whose pages are read one after the other.
@@ -28,7 +28,7 @@ pub(crate) struct CachedFile {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What was read last, and where it begins.
+    /// The bytes that were read last, and their offset.
     last: (u64, Bytes),
     error: Option<ReadError>,
 }
@@ -41,10 +41,10 @@ impl CachedFile {
         Ok(CachedFile { file, found: found.clone(), state: Mutex::default() })
     }
 
-    /// Bytes from an offset on; `end` is how far more of them may be wanted.
+    /// Reads bytes from an offset on. `end` is the offset up to which more of them may be wanted.
     ///
     /// # Errors
-    /// Only a text, since decoders pass on nothing else: [`take_error`](Self::take_error) has the error.
+    /// Only a text, because decoders pass on nothing else: [`take_error`](Self::take_error) has the error.
     pub(crate) fn read(&self, start: u64, length: u64, end: u64) -> Result<Bytes, String> {
         let mut state = self.state();
         let (at, last) = &state.last;
@@ -65,7 +65,7 @@ impl CachedFile {
         }
     }
 
-    /// Why the last read failed.
+    /// The error of the last read.
     pub(crate) fn take_error(&self) -> Option<ReadError> {
         self.state().error.take()
     }
@@ -81,7 +81,7 @@ impl CachedFile {
                 Err(errno) => return Err(ReadError::Io(errno.into())),
             }
         }
-        // What was written over is not what the footer describes.
+        // The footer does not describe bytes that were written later.
         check_version(&self.file, &self.found.version)?;
         if bytes.len() < wanted {
             return Err(ReadError::Short { wanted: wanted as u64, got: bytes.len() as u64 });
@@ -95,7 +95,7 @@ impl CachedFile {
     }
 }
 
-/// Where in `all` the bytes `wanted` are, if they are.
+/// The position of `wanted` in `all`, if it is inside.
 fn within(all: Range<u64>, wanted: Range<u64>) -> Option<Range<usize>> {
     let inside = all.start <= wanted.start && wanted.end <= all.end;
     inside.then(|| (wanted.start - all.start) as usize..(wanted.end - all.start) as usize)
@@ -132,7 +132,7 @@ mod tests {
             std::fs::write(&path, vec![7; 20_000]).unwrap();
             let file = CachedFile::open(&LocalFile::look(path.clone()).unwrap()).unwrap();
             assert!(file.read(0, 1000, 20_000).is_ok());
-            // Times have the grain of the system's clock.
+            // Times have the resolution of the system's clock.
             std::thread::sleep(std::time::Duration::from_millis(20));
             std::fs::write(&path, vec![8; if cut { 5_000 } else { 20_000 }]).unwrap();
             assert!(file.read(100, 1000, 20_000).is_ok(), "it was read before");

@@ -1,22 +1,23 @@
-//! From parts to requests: which neighbours one request reads. Pure.
+//! Joins parts to requests: the neighbours that one request reads. Pure.
 
 use std::ops::Range;
 
-/// Joined parts never make a request larger than this; a single part may be.
+/// The maximum size of a request for several parts. A single part may be larger.
 pub(crate) const REQUEST_BYTES_MAX: u64 = 16 << 20;
 
-/// Parts per request: far below the 1024 buffers of one `preadv`.
+/// The maximum number of parts per request, far below the 1024 buffers of one `preadv`.
 const REQUEST_PARTS_MAX: usize = 256;
 const _: () = assert!(2 * REQUEST_PARTS_MAX < 1024);
 
-/// Which parts one request may read together.
+/// The parts that one request may read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Joins {
-    /// Neighbours at most this many bytes apart.
+    /// The maximum distance of neighbours in bytes.
     pub(crate) gap: u64,
-    /// Joined parts never make a request larger than this; a single part may be.
+    /// The maximum size of a request for several parts. A single part may be larger.
     pub(crate) bytes_max: u64,
-    /// Not across these boundaries: bytes from one to the next, and from the start of the file to the first.
+    /// Boundaries that requests do not cross: bytes from one to the next, and from the start of the file to
+    /// the first.
     pub(crate) boundary: Option<(u64, u64)>,
 }
 
@@ -26,7 +27,7 @@ impl Joins {
         Joins { gap, bytes_max: REQUEST_BYTES_MAX, boundary: None }
     }
 
-    /// Returns whether requests end between the end of one part and the start of the next.
+    /// Returns whether a request must end between the end of one part and the start of the next.
     pub(crate) fn cut_between(&self, end: u64, start: u64) -> bool {
         self.boundary.is_some_and(|(period, offset)| {
             let before = |at: u64| (at + period - offset % period) / period;
@@ -36,8 +37,8 @@ impl Joins {
     }
 }
 
-/// Groups parts into requests: neighbours that `joins` allows. Takes ranges in order of urgency, returns groups of
-/// their positions: by offset inside, the group with the most urgent part first.
+/// Groups parts into requests: neighbours that `joins` allows. Takes ranges in order of urgency. Returns
+/// groups of their positions, by offset within a group; the group with the most urgent part is first.
 pub(crate) fn coalesce(ranges: &[Range<u64>], joins: &Joins) -> Vec<Vec<usize>> {
     let mut by_offset: Vec<usize> = (0..ranges.len()).collect();
     by_offset.sort_by_key(|&at| ranges[at].start);

@@ -1,22 +1,23 @@
-//! What a device's profile decides beyond single requests: the size of chunks, the ranges of parts of objects, the
-//! patience of point reads, and the cost of reading some ranges. Pure.
+//! Consequences of a device's profile beyond single requests: the size of chunks, the ranges of parts of
+//! objects, the patience of point reads, and the cost of reading some ranges. Pure.
 //!
-//! All of it follows from the profile as it was measured, not from what is learned while the engine runs: the chunks
-//! of a file in use cannot change.
+//! They follow from the profile as it was measured, not from corrections that are learned while the engine
+//! runs: the chunks of a file in use cannot change.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use super::coalesce::REQUEST_BYTES_MAX;
 
-/// The least size up to which requests of a profiled device may be joined.
+/// The minimum of the size up to which requests of a profiled device may be joined.
 const REQUEST_BYTES_MIN: u64 = 1 << 20;
 
-/// A chunk has all columns of a table, and a scan reads some of them. A quarter, so that a scan's part of a chunk is
-/// one efficient request.
+/// The number of requests per chunk. A chunk has all columns of a table, and a scan reads some of them. With
+/// a quarter, a scan's part of a chunk is one efficient request.
 const REQUESTS_PER_CHUNK: u64 = 4;
 
-/// Up to this size of chunks the time of queries depends on it by less than it varies anyway (`docs/order.md`).
+/// The maximum size of chunks by a profile. Up to it, the time of queries depends on the size by less than it
+/// varies anyway (`docs/order.md`).
 const CHUNK_BYTES_MAX: u64 = 32 << 20;
 
 /// A point read is late when it has taken this many times as long as it takes alone.
@@ -27,22 +28,22 @@ pub(super) fn request_bytes(fixed_s: f64, bytes_per_s: f64) -> u64 {
     ((9.0 * fixed_s * bytes_per_s) as u64).clamp(REQUEST_BYTES_MIN, REQUEST_BYTES_MAX)
 }
 
-/// The size of a chunk, if requests of `request_bytes` are efficient and this many run at the same time. At most the
-/// size at which these requests, each for another chunk, fit into half of the buffer. At least `usual`, the size
-/// without a profile: smaller chunks make more requests for the same bytes.
+/// The size of a chunk, if requests of `request_bytes` are efficient and this many run at the same time. At
+/// most the size at which these requests, each for another chunk, fit into half of the buffer. At least
+/// `usual`, the size without a profile, because smaller chunks make more requests for the same bytes.
 pub(super) fn chunk_bytes(request_bytes: u64, requests: usize, buffer_bytes: u64, usual: u64) -> u64 {
     let room = buffer_bytes / 2 / requests.max(1) as u64;
     (REQUESTS_PER_CHUNK * request_bytes).min(CHUNK_BYTES_MAX).min(room).max(usual)
 }
 
-/// How long a point read may wait before loads are held back for it: `constant`, but at least a few times what it
-/// takes alone, because holding loads back cannot make it faster.
+/// The time that a point read may wait before loads are delayed for it: `constant`, but at least a few times
+/// the time that it takes alone, because delaying loads cannot make it faster.
 pub(super) fn point_latency(constant: Duration, alone: Duration) -> Duration {
     if constant.is_zero() { constant } else { constant.max(alone.saturating_mul(PATIENCE)) }
 }
 
-/// What reading ranges (ascending, disjoint) costs a device, in bytes: theirs, those of gaps up to `gap_bytes`, which
-/// are read too, and `request_bytes` for each request.
+/// The cost of reading ranges (ascending, disjoint) on a device, in bytes: the ranges, the gaps up to
+/// `gap_bytes`, which are read too, and `request_bytes` for each request.
 pub(crate) fn cost_bytes(
     ranges: impl IntoIterator<Item = Range<u64>>,
     request_bytes: u64,
@@ -59,8 +60,8 @@ pub(crate) fn cost_bytes(
     cost
 }
 
-/// Returns whether a range of a part is read as several of about `bytes`: if it has one and a half times as
-/// many.
+/// Returns whether a range of a part is read as several of about `bytes`: if it has at least one and a half
+/// times as many.
 pub(crate) fn is_cut(range: &Range<u64>, bytes: u64) -> bool {
     ranges_wanted(range, bytes) > 1
 }
@@ -69,8 +70,8 @@ fn ranges_wanted(range: &Range<u64>, bytes: u64) -> u64 {
     range.end.saturating_sub(range.start).saturating_add(bytes / 2) / bytes.max(1)
 }
 
-/// Cuts a range of a part into about equal ones of about `bytes`, at `borders` (ascending, where pages begin), so
-/// that they are read at the same time, if [`is_cut`] says so.
+/// Cuts a range of a part into about equal ones of about `bytes`, at `borders` (ascending, where pages
+/// begin), so that they are read at the same time. Does nothing unless [`is_cut`].
 pub(crate) fn cut(range: &Range<u64>, bytes: u64, borders: &[u64]) -> Vec<Range<u64>> {
     let all = range.end.saturating_sub(range.start);
     let wanted = ranges_wanted(range, bytes);

@@ -1,4 +1,4 @@
-//! Consequences of a profile, computed by hand; and scans by the profiles of modelled devices are no slower than
+//! Consequences of a profile, computed by hand. Scans by the profiles of modelled devices are not slower than
 //! scans by constants.
 
 use coscan_core::{PolicyName, Span};
@@ -69,7 +69,7 @@ fn large_ranges_are_cut_where_pages_begin() {
 /// A table in row groups that are cut, of which a scan reads some columns.
 struct Scan {
     bytes: u64,
-    /// Sizes of columns, in shares of 64; whether each is read.
+    /// Sizes of columns in shares of 64, and whether each is read.
     columns: &'static [(u64, bool)],
 }
 
@@ -79,7 +79,7 @@ const SCANS: [Scan; 3] = [
     Scan { bytes: 1 << 30, columns: &[(62, false), (1, true), (1, false)] },
 ];
 
-/// Whole blocks of 4 KiB.
+/// The bytes rounded up to whole blocks of 4 KiB.
 fn whole(bytes: u64) -> u64 {
     bytes / 4096 * 4096
 }

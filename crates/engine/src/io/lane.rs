@@ -1,8 +1,8 @@
-//! The requests that wait for one store, and the number of its reads.
+//! A lane: the waiting requests for one store, and the number of its reads.
 //!
-//! Every store has slots of its own, so that a store that does not answer delays no other. Bulk requests, for loads
-//! of chunks, have this many slots. Point reads go first and may have as many again. If point reads are late
-//! nevertheless, bulk requests are held back in phases ([`coscan_core::phases`]).
+//! Every store has slots of its own, so that a store that does not answer delays no other. Bulk requests, for
+//! loads of chunks, have this many slots. Point reads go first and may have as many again. If point reads are
+//! late nevertheless, bulk requests are delayed in phases ([`coscan_core::phases`]).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,13 +11,14 @@ use coscan_core::Phases;
 
 use super::level::Level;
 
-/// The id of a request in the queue.
+/// The number of a request in the queue.
 pub(super) type RequestNo = u64;
 
-/// After a request of a store ran out of time, the others are given 1/n of the time until anything arrives from it.
+/// After a request of a store ran out of time, the others are given 1/n of the time until anything arrives
+/// from the store.
 const DEAD_SHARE: u32 = 10;
 
-/// See the documentation of the module.
+/// The lane of one store.
 #[derive(Debug)]
 pub(super) struct Lane {
     /// The store's address.
@@ -29,30 +30,30 @@ pub(super) struct Lane {
     pub(super) points: VecDeque<RequestNo>,
     bulk_busy: usize,
     points_busy: usize,
-    /// Point reads that are not answered yet, by the time of their request.
+    /// Unanswered point reads, by the time of their request.
     unanswered: BTreeSet<(Instant, RequestNo)>,
     phases: Phases,
-    /// Until when bulk requests are held back.
+    /// The time until which bulk requests are delayed.
     pub(super) held_until: Option<Instant>,
-    /// Requests that have a slot and wait for the limit on reading.
+    /// The number of requests that have a slot and wait for the limit on reading.
     limited: usize,
-    /// When anything arrived last, or the limit admitted a request.
+    /// The time at which anything last arrived, or the limit last admitted a request.
     moved: Instant,
-    /// When anything arrived last.
+    /// The time at which anything last arrived.
     arrived: Instant,
-    /// A request ran out of time while nothing arrived, and nothing has arrived since.
+    /// True if a request ran out of time while nothing arrived, and nothing has arrived since.
     dead: bool,
-    /// How many bulk requests it gets, if that is not said but found.
+    /// The level of bulk requests, if their number is found and not given.
     pub(super) level: Option<Level>,
-    /// Bulk requests that have not ended.
+    /// The number of bulk requests that have not ended.
     asked: usize,
-    /// How many requests a load has on average, with the greatest weight for the newest.
+    /// The mean number of requests of a load, with the greatest weight for the newest.
     requests_per_load: f64,
-    /// The store wants no requests until then.
+    /// The time until which the store wants no requests.
     pub(super) paused_until: Option<Instant>,
 }
 
-/// The weight of a load in the average.
+/// The weight of a load in the mean.
 const NEWEST: f64 = 0.1;
 
 impl Lane {
@@ -84,17 +85,17 @@ impl Lane {
         }
     }
 
-    /// A load makes so many requests.
+    /// Notes that a load makes this many requests.
     pub(super) fn load(&mut self, requests: usize) {
         self.requests_per_load += NEWEST * (requests.max(1) as f64 - self.requests_per_load);
     }
 
-    /// How many loads more are wanted so that there are `slots` requests.
+    /// The number of further loads that would make `slots` requests.
     pub(super) fn loads_wanted(&self, slots: usize) -> usize {
         (slots.saturating_sub(self.asked) as f64 / self.requests_per_load).ceil() as usize
     }
 
-    /// A new request, behind those that wait.
+    /// Adds a new request, behind the waiting ones.
     pub(super) fn push(&mut self, now: Instant, no: RequestNo, point: bool) {
         if point {
             self.unanswered.insert((now, no));
@@ -105,7 +106,7 @@ impl Lane {
         }
     }
 
-    /// A request that is to be tried again, before those that wait.
+    /// Adds a request that is tried again, before the waiting ones.
     pub(super) fn push_again(&mut self, no: RequestNo, point: bool) {
         self.waiting(point).push_front(no);
     }
@@ -114,8 +115,8 @@ impl Lane {
         if point { &mut self.points } else { &mut self.bulk }
     }
 
-    /// The next request that has a slot, which it takes, and whether bulk requests are held back from now on. `time`
-    /// is that of the phases.
+    /// The next request with a slot, which it takes, and whether bulk requests are delayed from then on.
+    /// `time` maps to the time of the phases.
     pub(super) fn next(
         &mut self,
         now: Instant,
@@ -153,18 +154,18 @@ impl Lane {
         }
     }
 
-    /// Reads in progress: those that have a slot and do not wait for the limit.
+    /// The number of reads in progress: requests that have a slot and do not wait for the limit.
     pub(super) fn reading(&self) -> usize {
         (self.bulk_busy + self.points_busy).saturating_sub(self.limited)
     }
 
-    /// A slot is free again.
+    /// Frees a slot.
     pub(super) fn leave_slot(&mut self, point: bool) {
         let busy = if point { &mut self.points_busy } else { &mut self.bulk_busy };
         *busy -= 1;
     }
 
-    /// A request of that time has ended.
+    /// Removes a request of that time, which has ended.
     pub(super) fn forget(&mut self, asked: Instant, no: RequestNo, point: bool) {
         match point {
             true => drop(self.unanswered.remove(&(asked, no))),
@@ -172,45 +173,45 @@ impl Lane {
         }
     }
 
-    /// Returns whether anything has arrived since then.
+    /// Returns whether anything has arrived since that time.
     pub(super) fn has_answered_since(&self, at: Instant) -> bool {
         self.arrived > at
     }
 
-    /// The store has answered.
+    /// Notes that the store has answered.
     pub(super) fn alive(&mut self, now: Instant) {
         (self.arrived, self.moved) = (now, now);
         self.dead = false;
     }
 
-    /// A request waits for the limit from now on.
+    /// Notes that a request begins to wait for the limit.
     pub(super) fn wait_for_limit(&mut self) {
         self.limited += 1;
     }
 
-    /// A request does not wait for the limit any more.
+    /// Notes that a request stops waiting for the limit.
     pub(super) fn leave_limit(&mut self, now: Instant) {
         self.limited -= 1;
         self.moved = now;
     }
 
-    /// Since when nothing has moved for a request that waits for a slot; `None` if others wait for the limit, because
-    /// then the store is not the cause.
+    /// The time since which nothing has moved for a request that waits for a slot. `None` if other requests
+    /// wait for the limit, because then the store is not the cause.
     pub(super) fn stands_since(&self, submitted: Instant) -> Option<Instant> {
         (self.limited == 0).then_some(self.moved.max(submitted))
     }
 
-    /// Nothing has moved since a later time.
+    /// Shifts the times since which nothing has moved to later ones.
     pub(super) fn stand_later(&mut self, later: impl Fn(Instant) -> Instant) {
         self.moved = later(self.moved);
     }
 
-    /// A request that began at that time ran out of time.
+    /// Notes that a request that began at that time ran out of time.
     pub(super) fn ran_out(&mut self, begun: Instant) {
         self.dead |= self.arrived <= begun;
     }
 
-    /// How long a request of this store may take, if it may take `deadline` for a store that answers.
+    /// The time that a request of this store may take, if it may take `deadline` for a store that answers.
     pub(super) fn patience(&self, deadline: Duration) -> Duration {
         if self.dead { deadline / DEAD_SHARE } else { deadline }
     }

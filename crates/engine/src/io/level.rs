@@ -1,70 +1,75 @@
-//! How many requests a store gets at the same time: found while it is read. Pure.
+//! The level of a store: the number of requests that it gets at the same time, found while it is read. Pure.
 //!
-//! A store answers more requests a second the more it has, up to its knee; beyond that each takes longer. Where the knee is
-//! depends on the store, the way to it, and who else uses both, so the level is searched for by its work per second:
+//! With more requests, a store answers more of them a second, up to its knee. Beyond that each takes longer.
+//! The knee depends on the store, the way to it, and its other users. So the level is searched for by its
+//! work per second:
 //!
 //! - **Start.** The level doubles as long as that brings a fifth more.
-//! - **Then** one that is half as high again and one that is a third lower are tried in turn. The higher one stays if it brings a
-//!   fifth more, the lower one if it costs 7 % at most. As long as nothing changes, the level rests longer and longer between two
-//!   tries.
-//! - **Refusals.** A store that answers 429 or 503 gets seven tenths of the requests, once for all that were in progress, or as many
-//!   as before the try that it refused, and no more for some seconds.
+//! - **Then** a level that is half as high again and one that is a third lower are tried in turn. The higher
+//!   one stays if it brings a fifth more, the lower one if it costs 7 % at most. As long as nothing changes,
+//!   the rests between two tries become longer.
+//! - **Refusals.** A store that answers 429 or 503 gets seven tenths of the requests, once for all that were
+//!   in progress. If it refused a try, it gets as many as before the try. The level does not grow for some
+//!   seconds.
 //!
-//! Work is measured by requests of all sizes: one counts as the time that it takes by a line through times and sizes, so that a
-//! round of small requests compares with one of large ones. A round in which queries wanted fewer requests than the level says
-//! nothing.
+//! Work is measured by requests of all sizes. One counts as the time that it takes by a line through times
+//! and sizes, so that a round of small requests compares with one of large ones. A round in which queries
+//! wanted fewer requests than the level is ignored.
 //!
-//! The numbers below were chosen with simulated stores (`level_tests.rs`), not measured at real ones.
+//! The constants were chosen with simulated stores (`level_tests.rs`), not measured at real ones.
 
 use std::time::{Duration, Instant};
 
-/// The level at first: too high costs little, since requests beyond the knee only wait, and too low costs rounds of latency.
+/// The level at first. A level that is too high costs little, because requests beyond the knee only wait. One
+/// that is too low costs rounds of latency.
 const START: usize = 32;
 const LEAST: usize = 2;
-/// Each request in progress has a thread.
+/// The maximum level: each request in progress has a thread.
 const MOST: usize = 256;
-/// A round has as many requests as the level, and at least so many: times of single ones vary.
+/// A round has as many requests as the level, and at least this many, because single times vary.
 const ROUND: usize = 16;
-/// A round counts if on average so much of the level was in progress.
+/// A round counts if on average this share of the level was in progress.
 const FULL: f64 = 0.7;
-/// From level to level at the start, at least so much more work.
+/// The minimum gain in work from level to level at the start.
 const START_GAIN: f64 = 1.2;
-/// What a level that is half as high again has to bring, and one that is a third lower may cost.
+/// The minimum gain of a level that is half as high again, and the maximum loss of one that is a third lower.
 const UP_GAIN: f64 = 1.2;
 const DOWN_GAIN: f64 = 0.93;
-/// What a refusal leaves of the level.
+/// The share of the level that a refusal leaves.
 const REFUSED: f64 = 0.7;
 /// The longest rest between two tries, in rounds.
 const REST_MAX: u32 = 16;
-/// How long a store that refused requests gets no more of them; twice as long each time, up to the second.
+/// The time for which the level of a store that refused requests does not grow. It doubles each time, up to
+/// the second value.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 const AFTER_REFUSALS: Duration = Duration::from_secs(20);
-/// Levels that were refused stay out of reach for so much longer.
+/// The further time for which refused levels are not tried.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// The largest gap before anything is known of a store, and at all: its bytes take memory, and count where bytes are paid for.
+/// The largest gap before anything is known of a store, and the largest at all. The bytes of gaps take
+/// memory, and are paid for in some stores.
 const GAP_START: u64 = 256 << 10;
 const GAP_MAX: u64 = 1 << 20;
-/// By how much the weight of a request in the line decreases with every later one.
+/// The factor by which the weight of a request in the line decreases with every later one.
 const FADING: f64 = 0.98;
 
 /// The reason for the number of requests that a store gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Why {
-    /// It still doubles.
+    /// The number still doubles.
     Starting,
-    /// It is the least that brings the throughput found.
+    /// It is the smallest that brings the throughput found.
     Found,
-    /// Another one is tried.
+    /// Another number is tried.
     Trying,
     /// The store refused requests.
     Refused,
-    /// More would not fit into memory.
+    /// More requests would not fit into memory.
     Memory,
 }
 
 impl Why {
-    /// In one word.
+    /// The reason in one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Why::Starting => "starting",
@@ -76,16 +81,16 @@ impl Why {
     }
 }
 
-/// See the documentation of the module.
+/// The level of one store.
 #[derive(Debug)]
 pub(super) struct Level {
     limit: usize,
-    /// What requests in progress may have of the buffer, in bytes.
+    /// The bytes of the buffer that requests in progress may have.
     room: u64,
     stage: Stage,
     line: Sums,
     round: Round,
-    /// The level has been in force since then: earlier requests say nothing about it.
+    /// The time since which the level has been in force. Earlier requests are not evidence about it.
     since: Instant,
     refused: Option<Refused>,
 }
@@ -95,22 +100,22 @@ pub(super) struct Level {
 struct Refused {
     /// The level that was too high.
     level: usize,
-    /// The level does not grow until then, and how long that was.
+    /// The time until which the level does not grow, and the length of that wait.
     until: Instant,
     pause: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// The level doubles; the last one, and its round.
+    /// The level doubles. `last` is the previous one, with its round.
     Start { last: Option<(usize, Round)> },
-    /// Between two tries: rounds left, the direction of the next, and the rest before it.
+    /// Between two tries: rounds left, the direction of the next try, and the rest before it.
     Rest { left: u32, up: bool, rest: u32 },
-    /// Another level than `from`, which had that round.
+    /// A try of another level than `from`, which had the round `before`.
     Try { from: usize, before: Round, up: bool, rest: u32 },
 }
 
-/// What was seen of some requests.
+/// Observations of some requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     requests: f64,
@@ -131,7 +136,7 @@ impl Round {
         self.at_once / self.requests.max(1.0)
     }
 
-    /// Work per second: requests at the same time, by how fast each was.
+    /// Work per second: requests at the same time, by the speed of each.
     fn work(&self, line: (f64, f64)) -> f64 {
         let (fixed, per_byte) = line;
         let expected = self.requests * fixed + self.bytes * per_byte;
@@ -173,7 +178,7 @@ impl Sums {
 }
 
 impl Level {
-    /// For a store whose requests in progress may have `room` bytes.
+    /// The level of a store whose requests in progress may have `room` bytes.
     pub(super) fn new(now: Instant, room: u64) -> Self {
         Level {
             limit: START,
@@ -186,12 +191,12 @@ impl Level {
         }
     }
 
-    /// Requests at the same time.
+    /// The number of requests at the same time.
     pub(super) fn limit(&self) -> usize {
         self.limit.min(self.most())
     }
 
-    /// The reason for it.
+    /// The reason for this number.
     pub(super) fn why(&self, now: Instant) -> Why {
         match self.stage {
             _ if self.limit > self.most() => Why::Memory,
@@ -202,7 +207,8 @@ impl Level {
         }
     }
 
-    /// A gap is read if its bytes take no longer than another request; `least` are read in any case.
+    /// The largest gap that is read: its bytes take no longer than a further request. Gaps of `least` bytes
+    /// are read in any case.
     pub(super) fn gap_bytes(&self, least: u64) -> u64 {
         let (fixed, per_byte) = self.line.line();
         if self.line.weight < ROUND as f64 / 2.0 {
@@ -212,13 +218,14 @@ impl Level {
         (gap.min(GAP_MAX as f64) as u64).max(least)
     }
 
-    /// As many as their bytes leave room for, by the size of those seen.
+    /// The maximum level for which the bytes leave room, by the size of the requests seen.
     fn most(&self) -> usize {
         let bytes = self.line.x / self.line.weight.max(1.0);
         ((self.room as f64 / bytes.max(1.0)) as usize).clamp(LEAST, MOST)
     }
 
-    /// A request that was answered: its bytes, when it began, and how many were in progress on average, itself included.
+    /// Notes a request that was answered: its bytes, its begin, and the mean number in progress, including
+    /// itself.
     pub(super) fn answered(&mut self, now: Instant, bytes: u64, begun: Instant, at_once: f64) {
         let seconds = now.saturating_duration_since(begun).as_secs_f64();
         self.line.add(bytes as f64, seconds);
@@ -239,7 +246,7 @@ impl Level {
         }
     }
 
-    /// The store refused a request that had begun then, for now.
+    /// Notes that the store temporarily refused a request that had begun at that time.
     pub(super) fn refuse(&mut self, now: Instant, begun: Instant) {
         if begun < self.since {
             return;
@@ -255,7 +262,7 @@ impl Level {
         self.set(now, limit);
     }
 
-    /// The next higher level: in the middle between this one and one that was refused lately.
+    /// The next higher level. It is at most the middle between this one and one that was refused lately.
     fn above(&self, now: Instant) -> usize {
         let next = (self.limit + self.limit.div_ceil(2)).min(MOST);
         let lately = self.refused.filter(|last| now < last.until + REMEMBERED && last.level > self.limit);
@@ -298,7 +305,7 @@ impl Level {
             }
             Stage::Try { from, before, up, rest } => {
                 if gain(&before) >= if up { UP_GAIN } else { DOWN_GAIN } {
-                    // Further the same way.
+                    // Continue in the same direction.
                     self.stage = Stage::Rest { left: 1, up, rest: 1 };
                 } else {
                     let rest = (rest * 2).min(REST_MAX);

@@ -1,20 +1,21 @@
-//! Stores with a known knee, in virtual time: how much of the best fixed level's throughput is reached.
+//! Simulated stores with a known knee, in virtual time: the reached share of the best fixed level's
+//! throughput.
 
 use std::time::Duration;
 
 use super::*;
 use crate::environment::clock;
 
-/// A store: what it does with requests in progress.
+/// A store: its behaviour with requests in progress.
 #[derive(Clone, Copy)]
 struct Store {
     latency_ms: f64,
     /// Bytes per second of one request, and of all.
     each: f64,
     all: f64,
-    /// One request in so many takes ten times as long.
+    /// One request in this many takes ten times as long.
     slow_every: u32,
-    /// Requests a second, beyond which it refuses.
+    /// Requests per second beyond which it refuses.
     refuses_above: f64,
 }
 
@@ -29,7 +30,7 @@ struct Request {
     left: f64,
 }
 
-/// What came of a run.
+/// The result of a run.
 struct Run {
     bytes_per_s: f64,
     refused: usize,
@@ -44,8 +45,8 @@ enum Slots {
 /// A step of the world, in ms.
 const STEP: f64 = 1.0;
 
-/// Asks for requests of varying sizes as long as `seconds`, with so many slots; throughput counts after `skip` requests. `store`
-/// is asked for what the store is like at a time.
+/// Makes requests of varying sizes for `seconds`, with this many slots. Throughput counts after `skip`
+/// requests. `store` returns the store's behaviour at a time.
 fn run(slots: &Slots, store: impl Fn(f64) -> Store, skip: usize, seconds: f64, seed: u64) -> Run {
     let started = clock::now();
     let at = |ms: f64| started + Duration::from_secs_f64(ms / 1e3);

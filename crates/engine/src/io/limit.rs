@@ -1,9 +1,9 @@
 //! A shared limit on reading: one token bucket for all requests.
 //!
-//! All requests together have the bandwidth, not each of them; without that an experiment about shared I/O would mean
-//! nothing. The bucket only computes times; callers wait. It knows the requests that wait, so that a change of the
-//! limit, or a request that is cancelled, changes the times of the others. Everything is under one lock; [`Pace`] has
-//! no clock of its own.
+//! All requests together have the bandwidth, not each of them. Otherwise an experiment about shared I/O would
+//! mean nothing. The bucket only computes times; callers wait. It knows the waiting requests, so that a
+//! change of the limit, or a cancelled request, changes the times of the others. Everything is under one
+//! lock. [`Pace`] has no clock of its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,18 +16,18 @@ use crate::config::ReadLimit;
 use crate::environment::{Host, clock};
 use crate::sync::Mutex;
 
-/// An idle bucket saves up at most this much time's worth of bytes.
+/// The time during which an idle bucket saves up bytes.
 const BURST: Duration = Duration::from_millis(50);
 
-/// The share of the bandwidth with which point reads may overtake others.
+/// The share of the bandwidth with which point reads may overtake other reads.
 pub const FIRST_SHARE: f64 = 0.5;
 
-/// No transfer is planned to take longer than this: about thirty years.
+/// The maximum planned duration of a transfer: about thirty years.
 const TRANSFER_MAX_S: f64 = 1e9;
 
 type Clock = dyn Fn() -> Instant + Send + Sync;
 
-/// The limit all reads share.
+/// The limit that all reads share.
 pub struct TokenBucket {
     clock: Box<Clock>,
     pace: Mutex<Pace>,
@@ -36,7 +36,7 @@ pub struct TokenBucket {
     hosts: Mutex<Vec<Weak<dyn Host>>>,
 }
 
-/// What a bucket has admitted, including requests that still wait.
+/// The requests that a bucket has admitted, including those that still wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
     /// Requests for at least one byte.
@@ -49,13 +49,13 @@ pub struct Granted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(u64);
 
-/// The times that were promised.
+/// The promised times.
 #[derive(Debug)]
 struct Pace {
     limit: Option<ReadLimit>,
-    /// When everything admitted so far will have been transferred.
+    /// The time at which everything admitted so far will have been transferred.
     free_at: Instant,
-    /// When the admitted point reads will have been transferred at their share of the bandwidth.
+    /// The time at which the admitted point reads will have been transferred at their share of the bandwidth.
     points_free_at: Instant,
     waiting: BTreeMap<Ticket, Waiting>,
     next: u64,
@@ -76,7 +76,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Bytes that will not have been transferred by then.
+    /// The bytes that will not have been transferred by then.
     fn left(&self, now: Instant) -> f64 {
         let (rest, whole) = (self.finish.saturating_duration_since(now), self.finish - self.begin);
         if whole.is_zero() { 0.0 } else { self.bytes * rest.div_duration_f64(whole).min(1.0) }
@@ -90,7 +90,7 @@ impl fmt::Debug for TokenBucket {
 }
 
 impl TokenBucket {
-    /// A bucket with this limit, or none, by the system's clock.
+    /// A bucket with this limit, or without a limit, by the system's clock.
     pub fn new(limit: Option<ReadLimit>) -> Self {
         Self::with_clock(limit, Box::new(clock::now))
     }
@@ -104,13 +104,13 @@ impl TokenBucket {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The limit now.
+    /// The current limit.
     pub fn limit(&self) -> Option<ReadLimit> {
         self.pace().limit
     }
 
-    /// Changes the limit, also for requests that wait: they are planned again, in their order, with the bytes that
-    /// are not transferred yet.
+    /// Changes the limit, also for waiting requests. They are planned again, in their order, with the bytes
+    /// that are not transferred yet.
     pub fn set_limit(&self, limit: Option<ReadLimit>) {
         let now = (self.clock)();
         self.pace().set_limit(now, limit);
@@ -123,28 +123,29 @@ impl TokenBucket {
         hosts.into_iter().for_each(|host| host.alarm());
     }
 
-    /// Calls the host's alarm whenever the limit changes.
+    /// Registers a host whose alarm is called whenever the limit changes.
     pub(crate) fn tell(&self, host: Weak<dyn Host>) {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).push(host);
     }
 
-    /// What it has admitted so far.
+    /// The requests admitted so far.
     pub fn granted(&self) -> Granted {
         self.pace().granted
     }
 
-    /// A place for a request of this many bytes. Point reads go before all bulk reads that wait, which are delayed by
-    /// it. They may overtake with no more than their share of the bandwidth, so that bulk reads keep the rest.
+    /// Reserves a place for a request of this many bytes. Point reads go before all waiting bulk reads, which
+    /// are delayed by it. They may overtake with at most their share of the bandwidth, so that bulk reads
+    /// keep the rest.
     pub(crate) fn reserve(&self, now: Instant, bytes: u64, point: bool) -> Ticket {
         self.pace().reserve(now, bytes, point)
     }
 
-    /// When the request may start, as planned now.
+    /// The currently planned time at which the request may start.
     pub(crate) fn due(&self, ticket: Ticket) -> Option<Instant> {
         self.pace().due(ticket)
     }
 
-    /// The request leaves: it starts, or is cancelled before it is due.
+    /// Removes the request: it starts, or is cancelled before it is due.
     pub(crate) fn leave(&self, now: Instant, ticket: Ticket) {
         if self.pace().leave(now, ticket) {
             self.changed.send_replace(());
@@ -165,7 +166,7 @@ impl TokenBucket {
     }
 }
 
-/// A place that is left when dropped.
+/// A place that is freed when dropped.
 struct Place<'a> {
     bucket: &'a TokenBucket,
     ticket: Ticket,
@@ -192,7 +193,7 @@ impl Pace {
         ticket
     }
 
-    /// Assigns a time to a request of which this many bytes are left.
+    /// Assigns a time to a request with this many bytes left.
     fn plan(&mut self, now: Instant, ticket: Ticket, asked: u64, bytes: f64, first: bool) {
         let (begin, finish) = match self.limit.map(|limit| limit.bytes_per_s).filter(|rate| *rate > 0) {
             None => (now, now),
@@ -219,7 +220,7 @@ impl Pace {
         Some(self.waiting.get(&ticket)?.finish + latency)
     }
 
-    /// Returns whether others are due at another time now.
+    /// Removes a request. Returns whether other requests are due at another time.
     fn leave(&mut self, now: Instant, ticket: Ticket) -> bool {
         let Some(left) = self.waiting.remove(&ticket) else { return false };
         if left.finish <= now {
@@ -232,7 +233,7 @@ impl Pace {
     }
 
     fn set_limit(&mut self, now: Instant, limit: Option<ReadLimit>) {
-        // What has been transferred by now was so at the old rate.
+        // Bytes transferred by now had the old rate.
         let waiting = std::mem::take(&mut self.waiting);
         let left = waiting.into_iter().map(|(ticket, w)| (ticket, Waiting { bytes: w.left(now), ..w }));
         let left: Vec<_> = left.collect();
@@ -269,7 +270,7 @@ mod tests {
         Some(ReadLimit { bytes_per_s, latency: Duration::ZERO })
     }
 
-    /// A bucket that has been idle for long, and now.
+    /// A bucket that has been idle for long, and the current time.
     fn pace(limit: Option<ReadLimit>) -> (Pace, Instant) {
         let long_ago = clock::now();
         (Pace::new(long_ago, limit), long_ago + Duration::from_secs(1))
@@ -345,8 +346,8 @@ mod tests {
         assert!((95..=101).contains(&steps), "{steps} tenths of a second for ten");
     }
 
-    /// Any sequence of requests: the waiting ones finish in the time that their bytes take, in their order, and none
-    /// is lost.
+    /// Any sequence of requests: the waiting ones finish in the time that their bytes take, in their order,
+    /// and none is lost.
     #[test]
     fn the_pace_holds_in_random_histories() {
         for seed in 0..300 {

@@ -1,4 +1,4 @@
-//! A store that obeys a shared limit on reading: for comparing a plain engine under the same limit.
+//! A store that obeys a shared limit on reading, to compare a plain engine under the same limit.
 //!
 //! It is not part of an engine: it waits on the caller's runtime.
 
@@ -17,11 +17,11 @@ use super::wrapped_store::{Reads, WrappedStore};
 #[derive(Debug)]
 pub struct Limited(Arc<TokenBucket>);
 
-/// A store whose reads obey a bucket, for comparing a plain engine under the same limit.
+/// A store whose reads obey a bucket, to compare a plain engine under the same limit.
 pub type LimitedStore = WrappedStore<Limited>;
 
 impl LimitedStore {
-    /// Wraps `inner`; writes and listings are not limited.
+    /// Wraps `inner`. Writes and listings are not limited.
     pub fn new(inner: Arc<dyn ObjectStore>, bucket: Arc<TokenBucket>) -> Self {
         WrappedStore::around(inner, Limited(bucket))
     }

@@ -1,7 +1,7 @@
-//! Local files: from the page cache if the data is there, else by `O_DIRECT`, else buffered.
+//! Local files: read from the page cache if the data is there, otherwise by `O_DIRECT`, otherwise buffered.
 //!
-//! Each part is read into memory of its own by one scattered read. Files are opened per request: an open costs
-//! microseconds and makes a file that was replaced by a rename visible. There are no threads here.
+//! Each part is read into memory of its own by one scattered read. Files are opened per request: an open
+//! costs microseconds and reveals a file that was replaced by a rename. There are no threads here.
 
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
@@ -26,7 +26,8 @@ pub(super) struct LocalReader {
     spare: Arc<Spare>,
 }
 
-/// The buffers of one request, adjacent in the file: one per part, and one per gap of a sector or more between parts.
+/// The buffers of one request, adjacent in the file: one per part, and one per gap of a sector or more
+/// between parts.
 struct Scatter {
     start: u64,
     /// Bytes from `start` that must arrive.
@@ -35,11 +36,11 @@ struct Scatter {
 }
 
 struct Piece {
-    /// Which part it is for; none for a gap.
+    /// The part that it is for; none for a gap.
     part: Option<usize>,
     start: u64,
-    /// Bytes of the file that are read into it. A part's last sector is read into the next piece if that begins in
-    /// the same sector; the buffer still has room for it.
+    /// The bytes of the file that are read into it. A part's last sector is read into the next piece if that
+    /// begins in the same sector. The buffer still has room for it.
     len: u64,
     buffer: AlignedBuf,
 }
@@ -93,7 +94,7 @@ impl LocalReader {
     }
 }
 
-/// Which parts of a request the page cache has.
+/// The parts of a request that the page cache has.
 pub(super) fn cached(opened: &LocalFile, parts: &[Range<u64>]) -> Result<Vec<usize>, ReadError> {
     let file = File::open(&opened.path)?;
     check_version(&file, &opened.version)?;
@@ -172,22 +173,23 @@ impl Scatter {
         Ok(read)
     }
 
-    /// A read returned `bytes` bytes from `at` bytes after the start.
+    /// Notes that a read returned `bytes` bytes from `at` bytes after the start.
     fn note_filled(&mut self, at: u64, bytes: u64) {
         let (from, to) = (self.start + at, self.start + at + bytes);
         for piece in &mut self.pieces {
             let end = to.clamp(piece.start, piece.start + piece.len) - piece.start;
             let begin = from.clamp(piece.start, piece.start + piece.len) - piece.start;
             if begin < end && begin <= piece.buffer.filled().len() as u64 {
-                // SAFETY: what lies before `begin` was filled by reads before this one, and this read wrote the bytes
-                // from there to `end`: buffers are handed to the kernel in the order of the file.
+                // SAFETY: the bytes before `begin` were filled by earlier reads, and this read wrote the
+                // bytes from there to `end`: buffers are handed to the kernel in the order of the file.
                 unsafe { piece.buffer.set_filled(end as usize) };
             }
         }
     }
 
-    /// Copies the pieces that the page cache holds, up to the first that it does not hold completely; returns how far
-    /// that is. Asking the page cache first avoids its read-ahead for bytes that are then read directly.
+    /// Copies the pieces that the page cache holds, up to the first that it does not hold completely. Returns
+    /// the end of the copied bytes. Asking the page cache first avoids its read-ahead for bytes that are then
+    /// read directly.
     fn probe(&mut self, file: &File) -> u64 {
         let whole = |piece: &&Piece| {
             let bytes = piece.len.min((self.start + self.wanted).saturating_sub(piece.start));
@@ -212,7 +214,7 @@ impl Scatter {
                 Ok(0) => return Err(ReadError::Short { wanted: self.wanted, got: at }),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(ReadError::Io(errno.into())),
-                // A direct read that stopped inside a sector continues at that sector's start.
+                // A direct read that ended inside a sector continues at that sector's start.
                 Ok(n) if at + n < self.wanted && n >= ALIGN => at = align_down(at + n),
                 Ok(n) => at += n,
             }

@@ -1,13 +1,13 @@
-//! Reading: from byte ranges of parts to bytes in memory.
+//! Reads of byte ranges of parts into memory.
 //!
 //! ```text
 //! load ── coalesce ──> requests ── queue: lane of the store, limit, retry ──> Environment ──> RangeReader
 //!                                                                                            local | object
 //! ```
 //!
-//! A request is one contiguous read. Its parts are reported one by one as they arrive, each in memory of its own, so
-//! that dropping one part frees exactly that part. [`queue`] decides what is read when; it is pure and under the
-//! driver's lock. Nothing here knows the buffer manager.
+//! A request is one contiguous read. Its parts are reported one by one as they arrive, each in memory of its
+//! own, so that dropping one part frees exactly that part. [`queue`] decides when each request is read; it is
+//! pure and under the driver's lock. This module does not know the buffer manager.
 
 mod aligned;
 pub(crate) mod answer;
@@ -43,10 +43,10 @@ use crate::identity::{LocalFile, Version};
 use crate::io::answer::may_be_repeated;
 use crate::io::same::Quirks;
 
-/// The memory of a part is larger than the part by at most 1/`BUFFER_SLACK`.
+/// The memory of a part exceeds the part by at most 1/`BUFFER_SLACK`.
 pub(crate) const BUFFER_SLACK: u64 = 32;
 
-/// Where the bytes of a file come from.
+/// The origin of a file's bytes.
 #[derive(Debug)]
 pub struct Source {
     /// The file's address, for messages.
@@ -59,7 +59,7 @@ pub struct Source {
     pub meta: ObjectMeta,
     /// The file on this machine, if it is read directly.
     pub local: Option<LocalFile>,
-    /// What was learned of the store; the same for all its files.
+    /// Facts that were learned of the store; the same for all its files.
     pub quirks: Arc<Quirks>,
 }
 
@@ -71,16 +71,16 @@ impl Source {
 
 /// Reads one request. Wrap it to inject faults: see [`Engine::with_reader`](crate::Engine::with_reader).
 pub trait RangeReader: Send + Sync + 'static {
-    /// Which of `parts`, by position, the page cache of this machine has, so that they can be read from there when they are
-    /// decoded.
+    /// The positions of those `parts` that the page cache of this machine has, so that they can be read from
+    /// there when they are decoded.
     fn cached(&self, source: &Source, parts: &[Range<u64>]) -> Result<Vec<usize>, ReadError> {
         let _ = (source, parts);
         Ok(Vec::new())
     }
 
-    /// Reads `parts` (ascending, disjoint) and reports each by its position as it arrives; blocks the calling I/O
-    /// thread. After an error only the parts that were not reported are requested again. A reader that may wait long
-    /// returns as soon as `cancel` says so.
+    /// Reads `parts` (ascending, disjoint) and reports each by its position as it arrives. Blocks the calling
+    /// I/O thread. After an error only the parts that were not reported are requested again. A reader that
+    /// may wait long returns as soon as `cancel` is set.
     fn read(
         &self,
         source: &Source,
@@ -90,7 +90,7 @@ pub trait RangeReader: Send + Sync + 'static {
     ) -> Result<(), ReadError>;
 }
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// An error of the operating system.
@@ -99,17 +99,17 @@ pub enum ReadError {
     /// An error of the object store.
     #[error(transparent)]
     Store(#[from] object_store::Error),
-    /// The store does not do what it is asked to, for now or at all.
+    /// The store refuses the request, temporarily or always.
     #[error("{source}")]
     Refused {
         /// The status of the answer.
         status: u16,
-        /// How long the store asks to wait.
+        /// The wait that the store asks for.
         retry_after: Option<Duration>,
-        /// What the client says.
+        /// The client's error.
         source: object_store::Error,
     },
-    /// The store did what it was asked to, and its answer does not say which bytes it has.
+    /// The store carried out the request, but its answer does not state which bytes it has.
     #[error("the answer of the store cannot be used: {0}")]
     Unusable(object_store::Error),
     /// Fewer bytes than requested.
@@ -117,7 +117,7 @@ pub enum ReadError {
     Short {
         /// Bytes requested.
         wanted: u64,
-        /// Bytes that came.
+        /// Bytes received.
         got: u64,
     },
     /// The file is not the version that was opened.
@@ -126,15 +126,15 @@ pub enum ReadError {
     /// The reader panicked: a bug of the reader.
     #[error("the reader panicked: {0}")]
     Panicked(String),
-    /// The device or the store did not answer in time: all attempts and pauses count.
+    /// The device or the store did not answer in time. All attempts and pauses count.
     #[error(
         "no answer for {:.1} s; coscan.read_deadline_ms allows {} ms for a read, and less while its store answers no request",
         after.as_secs_f64(), deadline.as_millis()
     )]
     TimedOut {
-        /// How long it took.
+        /// The time that it took.
         after: Duration,
-        /// How long a read may take.
+        /// The time that a read may take.
         deadline: Duration,
     },
     /// The request was cancelled.
@@ -167,7 +167,7 @@ impl ReadError {
 }
 
 impl ReadError {
-    /// How long the store asks to wait before the request is repeated.
+    /// The wait that the store asks for before the request is repeated.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             ReadError::Refused { retry_after, .. } => *retry_after,
@@ -175,18 +175,18 @@ impl ReadError {
         }
     }
 
-    /// Returns whether a store says that it gets too many requests.
+    /// Returns whether a store reports that it gets too many requests.
     pub(crate) fn is_refusal_for_now(&self) -> bool {
         matches!(self, ReadError::Refused { status: 429 | 503, .. })
     }
 
-    /// Returns whether a store is at fault, and no device of this machine.
+    /// Returns whether a store is at fault, rather than a device of this machine.
     pub(crate) fn is_of_store(&self) -> bool {
         matches!(self, ReadError::Refused { .. } | ReadError::Store(_))
     }
 }
 
-/// The reader of a real engine: local files directly, all others through their store.
+/// The reader of a real engine: reads local files directly, all others through their store.
 pub(crate) struct DefaultReader {
     local: local::LocalReader,
     object: object::ObjectReader,

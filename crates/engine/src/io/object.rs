@@ -1,7 +1,8 @@
-//! Everything that is not a local file: one conditional range request through `object_store`, and more where a store is odd.
+//! Reads of everything except local files: one conditional range request through `object_store`, and more
+//! requests where a store is odd.
 //!
-//! Runs on a small runtime of its own that starts with the first request: the caller's runtime may be busy computing,
-//! or missing.
+//! They run on a small runtime of their own that starts with the first request: the caller's runtime may be
+//! busy computing, or missing.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -61,26 +62,28 @@ impl Drop for ObjectReader {
     }
 }
 
-/// How often an answer with another mark is asked for again.
+/// The number of further requests after an answer with another mark.
 const ASKED_AGAIN: usize = 3;
 
-/// The same if the tag says that the object is another one and the time that it is not: several servers with tags of their own
-/// may answer in turn.
+/// The same number if the tag contradicts the time, which says that the object is the same: several servers
+/// with tags of their own may answer in turn.
 const ASKED_MORE: usize = 16;
 
-/// Times are told in whole seconds: asking again over so long shows whether they are those of the answers.
+/// The pause between such requests. Times have whole seconds: requests over several pauses show whether a
+/// time is that of the answer.
 const BETWEEN: Duration = Duration::from_millis(450);
 
-/// A request that is one of several about the same bytes is tried so often, after pauses of this and its multiples.
+/// The number of tries of a request that is one of several for the same bytes, after pauses of `BETWEEN` and
+/// its multiples.
 const TRIES: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(40);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Reads parts of an object, if it is still the version that was opened: one request for all of them, each reported
-/// when it is complete. For simulations: no time passes between questions.
+/// Reads parts of an object, if it is still the version that was opened. One request reads all of them; each
+/// is reported when it is complete. For simulations: no time passes between requests.
 ///
 /// # Errors
-/// See [`ReadError`]; parts that were reported are valid nevertheless.
+/// See [`ReadError`]. Parts that were reported are valid nevertheless.
 pub async fn request(
     source: &Source,
     parts: &[Range<u64>],
@@ -89,7 +92,7 @@ pub async fn request(
     read(source, parts, arrived, |_| std::future::ready(())).await
 }
 
-/// The same; `pause` lets time pass.
+/// As [`request`]; `pause` lets time pass.
 async fn read<F: Future<Output = ()>>(
     source: &Source,
     parts: &[Range<u64>],
@@ -108,13 +111,13 @@ pub struct Object<'a> {
     pub store: &'a dyn ObjectStore,
     /// The version that was opened.
     pub meta: &'a ObjectMeta,
-    /// What was learned of the store; the same for all its objects.
+    /// Facts that were learned of the store; the same for all its objects.
     pub quirks: &'a Quirks,
 }
 
 impl Object<'_> {
-    /// An answer for a range, if the object is still the version that was opened. Where the store is odd about versions, there
-    /// are more questions than one; `pause` lets time pass between them.
+    /// Returns an answer for a range, if the object is still the version that was opened. Where the store is
+    /// odd about versions, this takes several requests; `pause` lets time pass between them.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -140,8 +143,8 @@ impl Object<'_> {
         }
     }
 
-    /// An answer for a range, whatever version it is of. The condition that it is the one that was opened spares the bytes of
-    /// another, if it is wanted; a store that refuses conditions is asked without.
+    /// An answer for a range, of whatever version. With `condition`, the request demands the version that was
+    /// opened, which avoids transferring bytes of another version. A store that refuses conditions gets none.
     async fn get(self, range: &Range<u64>, condition: bool) -> Result<GetResult, ReadError> {
         let condition = condition && self.quirks.takes_conditions();
         let tag = self.meta.e_tag.clone().filter(|tag| condition && same::is_strong(tag));
@@ -167,7 +170,7 @@ impl Object<'_> {
         let result = self.store.get_opts(&self.meta.location, options).await;
         let result = result.map_err(|error| answer.error(error))?;
         if result.range.start != range.start {
-            // The range may lie behind the end of a version that is shorter.
+            // The range may lie behind the end of a shorter version.
             return Err(match self.quirks.compare(&result.meta, self.meta) {
                 Verdict::Replaced(detail) => ReadError::Replaced(detail),
                 _ => ReadError::Short { wanted: range.end - range.start, got: 0 },
@@ -177,7 +180,7 @@ impl Object<'_> {
     }
 }
 
-/// What is asked after an answer whose mark is not that of the version that was opened; see [`super::same`].
+/// The requests after an answer whose mark is not that of the version that was opened; see [`super::same`].
 struct Doubts<'a, P> {
     object: Object<'a>,
     range: &'a Range<u64>,
@@ -185,7 +188,7 @@ struct Doubts<'a, P> {
 }
 
 impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
-    /// An answer that is of the version that was opened, as far as this store tells versions apart.
+    /// An answer of the version that was opened, as far as this store tells versions apart.
     async fn settle(
         &self,
         first: ObjectMeta,
@@ -229,7 +232,8 @@ impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
         }
     }
 
-    /// An answer for the range. To fail here would be to begin all over.
+    /// An answer for the range. Repeats failed requests, because a failure here would restart the whole
+    /// procedure.
     async fn ask(&self) -> Result<GetResult, ReadError> {
         let mut tries = 1;
         loop {

@@ -1,5 +1,5 @@
-//! The I/O queue: which request is read when, which are repeated, and which fail. Pure: it gets the time and events,
-//! and returns actions; it neither reads nor waits.
+//! The I/O queue: order, repetition and failure of requests. Pure: it gets the time and events, and returns
+//! actions; it neither reads nor waits.
 //!
 //! ```text
 //! submitted ── lane: a slot of its store ──> limit ──> attempt ──> parts arrive ──> answered
@@ -7,15 +7,16 @@
 //!                 └──── pause, twice as long each time ───┴──> failed: for good, too often, out of time
 //! ```
 //!
-//! **Time.** A request may take `read_deadline`, with all attempts and pauses, but without the time in which it waits
-//! for a slot or for the limit on reading. While it waits for a slot, it fails if for that long nothing has arrived
-//! from its store and no request there waits for the limit. Once a request of a store ran out of time while nothing
-//! arrived, the store counts as dead, and the other requests have a tenth of the time until anything arrives.
+//! **Time.** A request may take `read_deadline`, with all attempts and pauses, but without the time in which
+//! it waits for a slot or for the limit on reading. While it waits for a slot, it fails if nothing has
+//! arrived from its store for that long and no request there waits for the limit. A store counts as dead once
+//! a request ran out of time while nothing arrived. The other requests then have a tenth of the time until
+//! anything arrives.
 //!
-//! Time in which this process did not run does not count: while something is read, the queue looks at the clock every second, and
-//! what passed beyond that between two looks is not the store's fault.
+//! Time in which this process did not run does not count. While something is read, the queue looks at the
+//! clock every second. Time between two looks beyond that second is not the store's fault.
 //!
-//! **Cancelling.** An attempt that is cancelled is aborted, and keeps its slot until it has ended: a store whose
+//! **Cancelling.** A cancelled attempt is aborted, and keeps its slot until it has ended. So a store whose
 //! reads cannot be aborted never has more reads than slots.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,11 +38,12 @@ use crate::encoded::Encoded;
 use crate::environment::Attempt;
 use crate::stats::StoreUse;
 
-/// How often the queue looks at the clock while something is read, and after how much time without it has not run.
+/// The interval at which the queue looks at the clock while something is read. A longer time between two
+/// looks means that the process has not run.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 const NOT_RUN: Duration = Duration::from_secs(3);
 
-/// A store that says when to come back gets no other request before, but for so long at most.
+/// The maximum pause of a store that tells when to come back. It gets no request during the pause.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// One contiguous read for several parts, ascending and disjoint.
@@ -62,7 +64,7 @@ pub(crate) enum Outcome {
     Failed(Vec<usize>, ReadError),
 }
 
-/// What happens to the queue.
+/// An event of the queue.
 #[derive(Debug)]
 pub(crate) enum Event<T> {
     Submitted(Vec<Request<T>>),
@@ -85,7 +87,7 @@ pub(crate) enum Event<T> {
     TimePassed,
 }
 
-/// What the driver is to do.
+/// An action of the driver.
 #[derive(Debug)]
 pub(crate) enum Action<T> {
     Start(Attempt),
@@ -93,12 +95,12 @@ pub(crate) enum Action<T> {
     Report(Arc<T>, Outcome),
 }
 
-/// How the queue is set up.
+/// The settings of the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) deadline: Duration,
     pub(crate) retry: RetryConfig,
-    /// For devices without profiles; those with one may have another target.
+    /// The phases for devices without profiles. A device with a profile may have another target.
     pub(crate) phases: Phases,
     /// See [`EngineConfig::page_cache_bytes`](crate::EngineConfig::page_cache_bytes).
     pub(crate) page_cache_bytes: u64,
@@ -108,21 +110,21 @@ pub(crate) struct Settings {
 pub(crate) struct IoCounters {
     pub(crate) requests: u64,
     pub(crate) retries: u64,
-    /// How often bulk requests were held back for point reads.
+    /// The number of times that bulk requests were delayed for point reads.
     pub(crate) held_back: u64,
 }
 
-/// See the documentation of the module.
+/// The I/O queue of an engine.
 pub(crate) struct Queue<T> {
     settings: Settings,
     shapes: Shapes,
     bucket: Arc<TokenBucket>,
     started: Instant,
-    /// When it looked at the clock last.
+    /// The time of its last look at the clock.
     looked: Instant,
     random: fastrand::Rng,
     lanes: Vec<Lane>,
-    /// By store, and within a store by device with a profile.
+    /// The lanes by store, and within a store by device with a profile.
     lane_of: BTreeMap<(StoreNo, usize), usize>,
     requests: BTreeMap<RequestNo, Pending<T>>,
     attempts: BTreeMap<u64, Reading>,
@@ -134,18 +136,18 @@ pub(crate) struct Queue<T> {
     counters: IoCounters,
 }
 
-/// A request that is not answered yet.
+/// An unanswered request.
 struct Pending<T> {
     request: Request<Arc<T>>,
     lane: usize,
     submitted: Instant,
-    /// When it came into the queue of its store last.
+    /// The time at which it last entered the queue of its store.
     queued: Instant,
     /// The time that it has taken until its clock stopped, and the time at which the clock started again.
     used: Duration,
     runs_since: Option<Instant>,
     missing: Vec<usize>,
-    /// Attempts in a row without data.
+    /// The number of successive attempts without data.
     failures: u32,
     stage: Stage,
 }
@@ -167,7 +169,7 @@ struct Reading {
     /// The parts of the request that it reads.
     asked: Vec<usize>,
     begun: Instant,
-    /// Reads at that time, this one included.
+    /// The number of reads at that time, including this one.
     at_once: usize,
     wanted: u64,
     got: u64,
@@ -204,23 +206,23 @@ impl<T> Queue<T> {
         self.counters
     }
 
-    /// How each device is read.
+    /// The shape of each device's reads.
     pub(crate) fn shapes(&self) -> &Shapes {
         &self.shapes
     }
 
-    /// How each device is read, for new measurements.
+    /// The shape of each device's reads, for new measurements.
     pub(crate) fn shapes_mut(&mut self) -> &mut Shapes {
         &mut self.shapes
     }
 
-    /// Requests that are not answered, and attempts that have not ended.
+    /// The numbers of unanswered requests and of attempts that have not ended.
     pub(crate) fn under_way(&self) -> (usize, usize) {
         (self.requests.len(), self.attempts.len())
     }
 
-    /// Handles an event that happened at `now` and appends actions. Cost: linear in the stores and in the reads that
-    /// are running, which their slots bound.
+    /// Handles an event that happened at `now` and appends actions. Cost: linear in the stores and in the
+    /// running reads, which their slots bound.
     pub(crate) fn handle(&mut self, now: Instant, event: Event<T>, actions: &mut Vec<Action<T>>) {
         self.look(now);
         match event {
@@ -233,8 +235,8 @@ impl<T> Queue<T> {
         self.advance(now, actions);
     }
 
-    /// Cancels the requests whose contexts say so: they fail at once. Reads of local files that have begun are not
-    /// touched: they cannot be aborted, end soon, and their data may be used.
+    /// Cancels the requests that the predicate selects by their contexts. They fail at once. Reads of local
+    /// files that have begun are not touched: they cannot be aborted, end soon, and their data may be used.
     pub(crate) fn cancel(
         &mut self,
         now: Instant,
@@ -251,7 +253,7 @@ impl<T> Queue<T> {
         self.advance(now, actions);
     }
 
-    /// When [`Event::TimePassed`] is due, if nothing else happens before.
+    /// The time at which [`Event::TimePassed`] is due, unless another event happens first.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let limited = self.limited.iter().filter_map(|no| self.due(*no));
         let pauses = self.pausing.first().map(|(until, _)| *until);
@@ -261,7 +263,7 @@ impl<T> Queue<T> {
         limited.chain(pauses).chain(held).chain(ends).chain(look).min()
     }
 
-    /// Looks at the clock, and begins the time of requests later if this process has not run.
+    /// Looks at the clock, and shifts the start of requests if this process has not run.
     fn look(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.looked);
         self.looked = now;
@@ -278,13 +280,13 @@ impl<T> Queue<T> {
         tracing::debug!(?lost, "this process did not run: the time of requests begins later");
     }
 
-    /// A load of a file begins, with so many requests.
+    /// Notes that a load of a file begins, with this many requests.
     pub(crate) fn load(&mut self, now: Instant, source: &Source, requests: usize) {
         let lane = self.lane(now, source);
         self.lanes[lane].load(requests);
     }
 
-    /// The stores whose level is found, and how many more loads it takes to have so many requests.
+    /// The stores whose level is found, with the level and the number of further loads that would fill it.
     pub(crate) fn loads_wanted(&self) -> impl Iterator<Item = (StoreNo, usize, usize)> {
         self.lane_of.iter().filter_map(|((store, _), lane)| {
             let lane = &self.lanes[*lane];
@@ -293,7 +295,7 @@ impl<T> Queue<T> {
         })
     }
 
-    /// The stores whose level is found, or the one of a file.
+    /// The stores whose level is found, or only that of a file.
     pub(crate) fn stores(&self, now: Instant, of: Option<&Source>) -> Vec<StoreUse> {
         let wanted = |store: StoreNo| of.is_none_or(|source| source.store_no == store);
         let lanes = self.lane_of.iter().filter(|((store, _), _)| wanted(*store));
@@ -311,7 +313,7 @@ impl<T> Queue<T> {
         used.collect()
     }
 
-    /// The parts that requests for a file may join, under the limit on reading in force.
+    /// The parts that requests for a file may join, under the current limit on reading.
     pub(crate) fn joins(&mut self, now: Instant, source: &Source, limit: Option<ReadLimit>) -> Joins {
         let lane = self.lane(now, source);
         match &self.lanes[lane].level {
@@ -358,7 +360,7 @@ impl<T> Queue<T> {
         self.lanes.len() - 1
     }
 
-    /// The time of the phases.
+    /// Converts to the time of the phases.
     fn time(started: Instant) -> impl Fn(Instant) -> coscan_core::Instant {
         move |at| coscan_core::Instant::from_nanos(at.saturating_duration_since(started).as_nanos() as u64)
     }
@@ -399,7 +401,7 @@ impl<T> Queue<T> {
         due.into_iter().for_each(|no| self.begin(now, no, actions));
     }
 
-    /// When a request that waits for the limit may start.
+    /// The time at which a request that waits for the limit may start.
     fn due(&self, no: RequestNo) -> Option<Instant> {
         match self.requests.get(&no)?.stage {
             Stage::Limited { ticket } => self.bucket.due(ticket),
@@ -407,8 +409,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// When requests will have run out of time: those that are read, and the one of each store that has waited
-    /// longest.
+    /// The times at which requests will have run out of time: those that are read, and the one of each store
+    /// that has waited longest.
     fn running_out(&self) -> impl Iterator<Item = (Instant, RequestNo)> {
         let reading = self.attempts.values().filter_map(|reading| reading.request);
         let pausing = self.pausing.iter().map(|(_, no)| *no);
@@ -453,7 +455,7 @@ impl<T> Queue<T> {
         let reading = Reading { lane, point, request: Some(no), asked, begun: now, at_once, wanted, got: 0 };
         self.attempts.insert(attempt, reading);
         let source = pending.request.source.clone();
-        // Who sets a limit wants each load to be read.
+        // A user who sets a limit wants each load to be read.
         let enough = (1..=wanted).contains(&self.settings.page_cache_bytes);
         let may_stay = enough && !point && self.bucket.limit().is_none();
         actions.push(Action::Start(Attempt { no: attempt, source, ranges, may_stay }));
@@ -527,7 +529,8 @@ impl<T> Queue<T> {
             let until = error.retry_after().map(|after| now + after.min(PAUSE_MAX));
             lane.paused_until = lane.paused_until.max(until);
         }
-        // Attempts that return some parts do not count as failures in a row, and a store that answers others has no fault.
+        // Attempts that return some parts interrupt a series of failures, and a store that answers other
+        // requests is not at fault.
         let others = refused && self.lanes[lane].has_answered_since(begun);
         pending.failures = if got > 0 || others { 1 } else { pending.failures + 1 };
         let mut pause = if error.is_transient() {
@@ -536,7 +539,7 @@ impl<T> Queue<T> {
             None
         };
         if let Some(after) = error.retry_after() {
-            // To come back later than it may take is to fail later.
+            // A pause beyond the request's time would only make it fail later.
             let used = pending.used + pending.runs_since.map_or(Duration::ZERO, |since| now - since);
             let left = self.settings.deadline.saturating_sub(used);
             pause = pause.map(|pause| pause.max(after)).filter(|pause| *pause < left);
@@ -552,14 +555,14 @@ impl<T> Queue<T> {
         self.pausing.insert((until, no));
     }
 
-    /// The request has ended.
+    /// Removes a request that has ended.
     fn forget(&mut self, no: RequestNo) -> Option<Pending<T>> {
         let pending = self.requests.remove(&no)?;
         self.lanes[pending.lane].forget(pending.submitted, no, pending.request.point);
         Some(pending)
     }
 
-    /// The request ends without the missing parts; it leaves the queue that it waits in.
+    /// Ends the request without the missing parts, and removes it from the queue in which it waits.
     fn fail(&mut self, now: Instant, no: RequestNo, error: ReadError, actions: &mut Vec<Action<T>>) {
         let Some(pending) = self.forget(no) else { return };
         let (lane, point) = (&mut self.lanes[pending.lane], pending.request.point);
@@ -584,14 +587,14 @@ impl<T> Queue<T> {
 }
 
 impl<T> Pending<T> {
-    /// The time from now on does not count.
+    /// Stops the request's clock.
     fn stop_clock(&mut self, now: Instant) {
         if let Some(since) = self.runs_since.take() {
             self.used += now - since;
         }
     }
 
-    /// From the first missing byte to the last.
+    /// The bytes from the first missing byte to the last.
     fn bytes(&self) -> u64 {
         let range = |at: Option<&usize>| at.map(|&part| self.request.ranges[part].clone());
         match (range(self.missing.first()), range(self.missing.last())) {

@@ -1,4 +1,4 @@
-//! The queue in a world of its own: stores that answer, fail, are slow or never answer.
+//! The queue in a world of its own, with stores that answer, fail, are slow or never answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,14 +44,14 @@ fn source(store: &str, local: bool) -> Arc<Source> {
     })
 }
 
-/// What a store does with an attempt.
+/// The reaction of a store to an attempt.
 #[derive(Clone, Copy, PartialEq)]
 enum Answer {
-    /// All of it after that time.
+    /// All parts after that time.
     After(Duration),
     /// A transient error at once.
     Error,
-    /// That it gets too many requests, and when to come back.
+    /// It gets too many requests; the time is when to come back.
     Refusal(Option<Duration>),
     Never,
 }
@@ -61,7 +61,7 @@ struct World {
     queue: Queue<u32>,
     bucket: Arc<TokenBucket>,
     stores: BTreeMap<String, Answer>,
-    /// Attempts in progress: when they are answered, if they are.
+    /// Attempts in progress, with the times at which they are answered, if they are.
     under_way: BTreeMap<u64, (Option<Instant>, Answer, Vec<u64>)>,
     aborted: usize,
     /// Parts that arrived, and requests that failed, with the time since the start.
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// Whatever is next; false if there is nothing.
+    /// Runs the next event; false if there is none.
     fn step(&mut self) -> bool {
         let answer = self.under_way.iter().filter_map(|(no, (at, ..))| Some(((*at)?, *no))).min();
         let deadline = self.queue.next_deadline();
@@ -206,7 +206,7 @@ fn a_store_that_never_answers_costs_its_own_requests_only() {
     let last = world.failed.iter().map(|(_, after, _)| *after).max().unwrap();
     assert!(world.failed.iter().all(|(_, _, error)| matches!(error, ReadError::TimedOut { .. })));
     assert!(last <= DEADLINE * 2, "those that waited behind the first have a tenth of the time: {last:?}");
-    // The store comes back.
+    // The store becomes available again.
     world.stores.insert("dead".into(), Answer::After(ms(10)));
     world.submit("dead", false, 200..201);
     world.run();
@@ -287,7 +287,7 @@ fn what_nobody_wants_leaves_at_once_and_frees_its_slot_when_it_has_ended() {
     world.stores.insert("dead".into(), Answer::After(ms(5)));
     world.run();
     assert_eq!((world.arrived.len(), world.waited()), (2, ms(5)));
-    // A local read that has begun is over soon, and what it brings is kept.
+    // A local read that has begun is over soon, and its bytes are kept.
     let local = source("dead", true);
     world.submit_to(&local, false, 7..9);
     let mut actions = Vec::new();
@@ -355,13 +355,13 @@ fn refusals_are_no_failures_while_the_store_answers_others() {
         }
     }
     assert!(world.failed.is_empty() && world.arrived.len() == 40, "{:?}", world.failed);
-    // Nothing else is answered.
+    // No other request is answered.
     world.run();
     assert_eq!(world.failed.len(), 1);
 }
 
 /// Any mix of stores, requests, cancellations and changes of the limit: every part is answered once, no store
-/// has more in progress than it may, and it comes to an end.
+/// exceeds its reads in progress, and the run ends.
 #[test]
 fn random_worlds() {
     for seed in 0..400 {

@@ -1,15 +1,16 @@
-//! How long to wait before the next attempt: exponential with jitter, so that requests that failed
-//! together do not come back together.
+//! Pauses before the next attempt: exponential with jitter, so that requests that failed together do not come
+//! back together.
 
 use std::time::Duration;
 
 use crate::config::RetryConfig;
 
-/// Requests to stores are tried so many times as often as reads of devices: stores ask to come back later, devices do not.
+/// The factor of the number of tries for requests to stores, compared to reads of devices: stores ask to come
+/// back later, devices do not.
 const STORES_MORE: u32 = 2;
 
-/// The wait after failure number `failures` (from 1), or none if that was the last attempt; `jitter` is a random
-/// number from 0 to 1.
+/// The pause after failure number `failures` (from 1), or none if that was the last attempt. `jitter` is a
+/// random number from 0 to 1.
 pub(super) fn backoff(config: &RetryConfig, failures: u32, of_store: bool, jitter: f64) -> Option<Duration> {
     let attempts = config.attempts.max(1).saturating_mul(if of_store { STORES_MORE } else { 1 });
     if failures >= attempts {

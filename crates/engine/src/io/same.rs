@@ -1,23 +1,25 @@
-//! Whether what a store answers is the version that was opened.
+//! Decides whether the answer of a store is the version that was opened.
 //!
-//! A version is known by its size, and by *marks*: an ETag, or the time of the last change where either side has no ETag. Stores
-//! are odd about marks: an answer to HEAD has a weak tag where GET has a strong one, a proxy adds `-gzip`, the time is that of the
-//! answer, tags differ from server to server or from answer to answer. What counts as evidence:
+//! A version is known by its size, and by *marks*: an ETag, or the time of the last change where either side
+//! has no ETag. Marks are unreliable in many stores: an answer to HEAD has a weak tag where GET has a strong
+//! one, a proxy adds `-gzip`, the time is that of the answer, tags differ from server to server or from
+//! answer to answer. The evidence is:
 //!
 //! - Another size, or another version id, is a replacement.
 //! - Tags are compared without weakness, quotes and the suffixes of encodings; times in whole seconds.
-//! - Another mark is a replacement if the store keeps to it when it is asked again, more often if tags and times disagree. If an
-//!   answer has the known mark again, that answer is taken. If every answer has another mark, and the bytes are the same, this kind of mark proves nothing in this
-//!   store, and is not looked at again.
+//! - Another mark is a replacement if the store repeats it when it is asked again. It is asked more often if
+//!   tags and times disagree. If a later answer has the known mark, that answer is taken. If every answer has
+//!   another mark, and the bytes are the same, this kind of mark proves nothing in this store, and is ignored
+//!   from then on.
 //!
-//! This module asks nobody; [`super::object`] does.
+//! This module makes no requests; [`super::object`] does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use object_store::ObjectMeta;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// What was learned of a store. It holds as long as the engine knows files of the store.
+/// Facts that were learned of a store. They hold as long as the engine knows files of the store.
 #[derive(Debug, Default)]
 pub struct Quirks {
     refuses_conditions: AtomicBool,
@@ -35,7 +37,7 @@ pub(super) enum Mark {
     Time,
 }
 
-/// What an answer says of its version.
+/// The comparison of an answer's version with the known one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Same,
@@ -50,12 +52,12 @@ impl Quirks {
         !self.refuses_conditions.load(Ordering::Relaxed) && !self.tags_change.load(Ordering::Relaxed)
     }
 
-    /// The store has refused a condition that was met.
+    /// Notes that the store has refused a condition that was met.
     pub(super) fn learn_refuses_conditions(&self) {
         self.refuses_conditions.store(true, Ordering::Relaxed);
     }
 
-    /// The store has given different marks for the same version.
+    /// Notes that the store has given different marks for the same version.
     pub(super) fn learn_changes(&self, mark: Mark) {
         match mark {
             Mark::Tag => self.tags_change.store(true, Ordering::Relaxed),
@@ -77,7 +79,7 @@ impl Quirks {
         self.has_settled.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether both tell the same time, as far as times of this store prove anything.
+    /// Returns whether both have the same time, as far as times of this store prove anything.
     pub(super) fn same_time(&self, a: &ObjectMeta, b: &ObjectMeta) -> bool {
         let (a, b) = (mark_of(Mark::Time, a), mark_of(Mark::Time, b));
         !self.times_change.load(Ordering::Relaxed) && a.is_some() && a == b
@@ -111,7 +113,8 @@ impl Quirks {
     }
 }
 
-/// A mark as it is compared; `None` if the answer has none. Clients give the beginning of time for a time that is missing.
+/// A mark in the form that is compared; `None` if the answer has none. Clients give the beginning of time for
+/// a missing time.
 pub(super) fn mark_of(mark: Mark, meta: &ObjectMeta) -> Option<String> {
     match mark {
         Mark::Tag => meta.e_tag.as_deref().map(|tag| core_of(tag).to_owned()),
@@ -123,7 +126,7 @@ pub(super) fn mark_of(mark: Mark, meta: &ObjectMeta) -> Option<String> {
     }
 }
 
-/// Returns whether two ETags are the same but for how they are written.
+/// Returns whether two ETags are the same except for their spelling.
 pub(crate) fn same_etag(a: &str, b: &str) -> bool {
     a == b || core_of(a) == core_of(b)
 }
@@ -131,7 +134,8 @@ pub(crate) fn same_etag(a: &str, b: &str) -> bool {
 /// Suffixes that servers add to the tag of an encoded answer.
 const ENCODINGS: [&str; 6] = ["gzip", "br", "zstd", "deflate", "df", "x-gzip"];
 
-/// A tag without weakness, quotes and encoding. Listings of some stores leave out the quotes that answers have.
+/// A tag without weakness, quotes and encoding. Listings of some stores leave out the quotes that answers
+/// have.
 fn core_of(tag: &str) -> &str {
     let tag = tag.trim();
     let tag = tag.strip_prefix("W/").or_else(|| tag.strip_prefix("w/")).unwrap_or(tag).trim_matches('"');
@@ -144,7 +148,7 @@ fn core_of(tag: &str) -> &str {
     encoded.unwrap_or(tag).trim_matches('"')
 }
 
-/// Returns whether a condition may be put with this tag: they take strong, quoted ones only (RFC 9110).
+/// Returns whether a condition may use this tag: conditions take only strong, quoted tags (RFC 9110).
 pub(super) fn is_strong(tag: &str) -> bool {
     tag.len() > 1 && tag.starts_with('"') && tag.ends_with('"')
 }

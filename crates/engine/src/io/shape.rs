@@ -1,12 +1,13 @@
-//! How reads of a device are shaped: how many run at the same time, which gaps are read, how large a request may be;
-//! and, in `fit.rs`, what follows for chunks, ranges of objects and point reads.
+//! The shape of a device's reads: the number at the same time, the gaps that are read, and the largest
+//! request. `fit.rs` has the consequences for chunks, ranges of objects and point reads.
 //!
-//! Constants are used unless a device has a profile ([`coscan_device::probe::Profile`]). With a profile, reading `n`
-//! bytes takes t0 + n / B. A gap is worth reading if it is shorter than t0 x B, and a request is efficient when its
-//! bytes take nine times as long as t0. For a busy device only a part of that gap counts, because the rest of t0
-//! passes while it serves others. Measured times of requests correct t0 and B while the engine runs; requests that
-//! share the device take longer, as the profile says. Settings that were given have priority. `coscan device probe`
-//! measures devices, or the environment at a device's first use.
+//! Constants are used unless a device has a profile ([`coscan_device::probe::Profile`]). With a profile,
+//! reading `n` bytes takes t0 + n / B. A gap is worth reading if it is shorter than t0 x B, and a request is
+//! efficient when its bytes take nine times as long as t0. For a busy device only a part of that gap counts,
+//! because the rest of t0 passes while it serves other requests. Measured times of requests correct t0 and B
+//! while the engine runs; requests that share the device take longer, as the profile states. Settings that
+//! were given have priority. `coscan device probe` measures devices, or the environment does at a device's
+//! first use.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,19 +25,20 @@ use crate::identity::LocalFile;
 use crate::point::frames::BLOCK_BYTES;
 use crate::stats::DeviceUse;
 
-/// Gaps are never longer than this, because their bytes pass through memory.
+/// The maximum gap, because the bytes of gaps pass through memory.
 const GAP_BYTES_MAX: u64 = 4 << 20;
 /// Boundaries further apart than any file is long are ignored.
 const PERIOD_MAX: u64 = 1 << 48;
-/// Reads at the same time. A probe has its next read ready when one ends; a scan hands bytes over and looks for its next
-/// load first, and the device must not wait for that. So never fewer than without a profile, by default.
+/// The range of reads at the same time. A probe has its next read ready when one ends. A scan hands bytes
+/// over and looks for its next load first, and the device must not wait for that. So the minimum is the
+/// default without a profile.
 const REQUESTS: std::ops::RangeInclusive<usize> = 4..=64;
-/// Requests whose number is found have one part in so many of the buffer.
+/// The divisor of the buffer that limits the bytes of requests whose number is found.
 const IN_PROGRESS_SHARE: u64 = 4;
-/// What is learned stays within this factor of the profile's t0 and B.
+/// The maximum factor between learned values and the profile's t0 and B.
 const CORRECTION_MAX: f64 = 8.0;
 
-/// Time of a read: t0 + n / B.
+/// The time of a read: t0 + n / B.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Line {
     fixed_s: f64,
@@ -57,17 +59,19 @@ impl Line {
 /// The profile's numbers for many requests at the same time.
 #[derive(Clone, Debug, PartialEq)]
 struct Together {
-    /// Requests at the same time, ascending, and how many times as long each takes as one alone.
+    /// Numbers of requests at the same time, ascending, with the factor by which each takes longer than one
+    /// alone.
     slowdown: Vec<(f64, f64)>,
     /// The cost of a gap and of a request on a busy device, relative to those on an idle one.
     gap_share: f64,
 }
 
 impl Together {
-    /// By the throughput of several requests at the same time. One of `n` bytes occupies a busy device for `n` over
-    /// the throughput of such requests. The time beyond that of its bytes, at the throughput of large requests, is
-    /// the cost of another request. If large ones were not measured, bytes are assumed to be as fast as for one
-    /// alone; if many small ones are faster than that, nothing is known.
+    /// Derives these numbers from the throughput of several requests at the same time. A request of `n` bytes
+    /// occupies a busy device for `n` over the throughput of such requests. The time beyond that of its
+    /// bytes, at the throughput of large requests, is the cost of a further request. If large ones were not
+    /// measured, bytes are assumed to be as fast as for one alone. If many small ones are faster than that,
+    /// nothing is known.
     fn new(depth: &Depth, line: Line) -> Self {
         let known = depth.throughput.iter().filter(|seen| seen.requests > 0 && seen.bytes_per_s.value > 0.0);
         let rates: Vec<(f64, f64)> =
@@ -88,8 +92,8 @@ impl Together {
         Together { slowdown: alone.map_or_else(Vec::new, slowdown), gap_share }
     }
 
-    /// How many times as long a request takes with this many running, itself included: interpolated between
-    /// measurements; beyond them the device is assumed to be full.
+    /// The factor by which a request takes longer with this many running, including itself. Interpolated
+    /// between measurements; beyond them the device is assumed to be full.
     fn slowdown(&self, requests: f64) -> f64 {
         let Some(above) = self.slowdown.iter().position(|(measured, _)| *measured >= requests) else {
             return self.slowdown.last().map_or(1.0, |(measured, slower)| slower * requests / measured);
@@ -107,10 +111,10 @@ struct Profiled {
     file: String,
     requests: usize,
     line: Line,
-    /// If it was measured.
+    /// Present if it was measured.
     together: Option<Together>,
-    /// Boundaries for requests to the file that was measured, or to any object, and whether crossing one costs more
-    /// than another request.
+    /// Boundaries for requests to the file that was measured, or to any object, and whether crossing one
+    /// costs more than a further request.
     boundary: Option<(u64, u64)>,
     measured: PathBuf,
     learned: Learned,
@@ -139,7 +143,7 @@ impl From<&EngineConfig> for Constants {
     }
 }
 
-/// How each device is read: by number, with 0 for those without a profile.
+/// The shape of each device's reads, by number; 0 for devices without a profile.
 #[derive(Debug)]
 pub(crate) struct Shapes {
     by_profile: ByProfile,
@@ -159,7 +163,7 @@ impl Shapes {
         Shapes { by_profile, constants, profiled: Vec::new(), tried: BTreeSet::new() }
     }
 
-    /// By the profiles that the configuration names.
+    /// Devices by the profiles that the configuration names.
     ///
     /// # Errors
     /// [`EngineError::DeviceProfile`] if one cannot be read or lacks numbers.
@@ -173,7 +177,7 @@ impl Shapes {
         })
     }
 
-    /// The most reads in progress that any profile allows; 0 without profiles.
+    /// The maximum number of reads in progress that any profile allows; 0 without profiles.
     pub(crate) fn profiled_requests_max(&self) -> usize {
         self.profiled.iter().map(|profiled| profiled.requests).max().unwrap_or(0)
     }
@@ -188,30 +192,31 @@ impl Shapes {
         self.profiled.iter().position(|profiled| profiled.has(name, local)).map_or(0, |at| at + 1)
     }
 
-    /// The size to which row groups of the file with that address are cut; zero: not at all.
+    /// The size to which row groups of the file with that address are cut; zero if they are not.
     pub(crate) fn chunk_bytes(&self, name: &str, local: Option<&LocalFile>) -> u64 {
         self.profiled(self.at(name, local))
             .map_or(self.constants.chunk_bytes, |profiled| self.chunk_bytes_of(profiled))
     }
 
-    /// The ranges in which parts of that object are read; `None` if each part is one range.
+    /// The size of the ranges in which parts of that object are read; `None` if each part is one range.
     pub(crate) fn range_bytes(&self, name: &str, local: Option<&LocalFile>) -> Option<u64> {
         let profiled = self.profiled(self.at(name, local)).filter(|_| local.is_none());
         profiled.and_then(|profiled| self.range_bytes_of(profiled))
     }
 
-    /// How long point reads of a device with a profile may wait before loads are held back for them.
+    /// The time that point reads of a device with a profile may wait before loads are delayed for them.
     pub(crate) fn point_latency(&self, device: usize) -> Option<Duration> {
         self.profiled(device).map(|profiled| self.point_latency_of(profiled))
     }
 
-    /// The id of a file's device, if it has no profile and was not asked for before: the caller has to measure it.
+    /// The id of a file's device, if it has no profile and was not asked for before. The caller has to
+    /// measure it.
     pub(crate) fn first_use(&mut self, source: &Source) -> Option<String> {
         let id = device_id(&source.name, source.local.as_ref());
         (self.of(source) == 0 && self.tried.insert(id.clone())).then_some(id)
     }
 
-    /// The profile of a device that was measured at its first use; ignored if it lacks numbers.
+    /// Enters the profile of a device that was measured at its first use. Ignored if it lacks numbers.
     pub(crate) fn measured(&mut self, id: String, mut profile: Profile) {
         profile.device_ids = vec![id];
         match Profiled::new("measured at first use".to_owned(), &profile) {
@@ -220,7 +225,7 @@ impl Shapes {
         }
     }
 
-    /// Bulk reads at the same time.
+    /// The number of bulk reads at the same time.
     pub(crate) fn requests(&self, device: usize) -> usize {
         match self.profiled(device) {
             Some(profiled) if self.by_profile.requests => profiled.requests,
@@ -228,19 +233,19 @@ impl Shapes {
         }
     }
 
-    /// The level of a store for which neither a profile nor a setting says how many requests it gets.
+    /// The level of a store for which neither a profile nor a setting gives the number of requests.
     pub(super) fn level(&self, now: Instant, source: &Source) -> Option<Level> {
         let found = self.by_profile.requests && source.local.is_none() && self.of(source) == 0;
         found.then(|| Level::new(now, self.constants.buffer_bytes / IN_PROGRESS_SHARE))
     }
 
-    /// The largest gap that one request reads, of a store whose level is found.
+    /// The largest gap that one request reads, for a store whose level is found.
     pub(super) fn gap_by(&self, level: &Level) -> u64 {
         let Constants { gap, .. } = self.constants;
         if self.by_profile.gap { level.gap_bytes(gap) } else { gap }
     }
 
-    /// The parts that requests for a file may join, under the limit on reading in force.
+    /// The parts that requests for a file may join, under the current limit on reading.
     pub(crate) fn joins(&self, source: &Source, limit: Option<ReadLimit>) -> Joins {
         match self.profiled(self.of(source)) {
             Some(profiled) => {
@@ -251,7 +256,8 @@ impl Shapes {
         }
     }
 
-    /// A read of this many bytes took this long, with `at_once` running on average, itself included.
+    /// Notes that a read of this many bytes took this long, with a mean of `at_once` running, including
+    /// itself.
     pub(crate) fn observe(&mut self, device: usize, bytes: u64, at_once: f64, took: Duration) {
         if let Some(profiled) = device.checked_sub(1).and_then(|at| self.profiled.get_mut(at)) {
             let alone_s = took.as_secs_f64()
@@ -260,7 +266,7 @@ impl Shapes {
         }
     }
 
-    /// What is known of the devices with profiles.
+    /// The use of the devices with profiles.
     pub(crate) fn uses(&self, limit: Option<ReadLimit>) -> Vec<DeviceUse> {
         let of = |(at, profiled): (usize, &Profiled)| DeviceUse {
             device: profiled.ids.join(" "),
@@ -278,13 +284,13 @@ impl Shapes {
         self.profiled.iter().enumerate().map(of).collect()
     }
 
-    /// The gap that is read on a device with a profile. If the profile has no numbers for many requests, the gap is
-    /// at most the constant, because the bytes of a gap may cost more than a request.
+    /// The gap that is read on a device with a profile. If the profile has no numbers for many requests, the
+    /// gap is at most the constant, because the bytes of a gap may cost more than a request.
     fn gap_of(&self, profiled: &Profiled, limit: Option<ReadLimit>) -> u64 {
         if self.by_profile.gap { self.request_cost_of(profiled, limit) } else { self.constants.gap }
     }
 
-    /// The cost of another request on a busy device, in bytes.
+    /// The cost of a further request on a busy device, in bytes.
     fn request_cost_of(&self, profiled: &Profiled, limit: Option<ReadLimit>) -> u64 {
         match profiled.together.as_ref() {
             Some(_) => profiled.gap(limit),
@@ -380,8 +386,8 @@ impl Profiled {
         }
     }
 
-    /// Boundaries of a file are known only for the file that was measured: those of others are elsewhere on the
-    /// device.
+    /// The boundaries of a file, which are known only for the file that was measured: those of other files
+    /// are elsewhere on the device.
     fn boundary_of(&self, source: &Source) -> Option<(u64, u64)> {
         let known = source.local.as_ref().is_none_or(|file| file.path == self.measured);
         self.boundary.filter(|_| known)
@@ -424,7 +430,7 @@ impl Sums {
     }
 }
 
-/// Measured times of reads with decreasing weight, beside the profile.
+/// Measured times of reads with decreasing weight, in addition to the profile.
 #[derive(Debug)]
 struct Learned {
     prior: Sums,
@@ -434,7 +440,7 @@ struct Learned {
     expected_s: f64,
 }
 
-/// By how much the weight of a read decreases with every later one.
+/// The factor by which the weight of a read decreases with every later one.
 const FADING: f64 = 0.98;
 /// The profile counts as this many reads of each of two sizes.
 const PRIOR_READS: f64 = 4.0;
@@ -457,12 +463,13 @@ impl Learned {
         self.reads += 1;
     }
 
-    /// How much longer reads take than the profile says for as many at the same time; 1 before there are any.
+    /// The factor by which reads take longer than the profile states for as many at the same time; 1 before
+    /// the first read.
     fn over_profile(&self) -> f64 {
         if self.expected_s > 0.0 { self.took_s / self.expected_s } else { 1.0 }
     }
 
-    /// The line through all, within the bounds around the profile's.
+    /// The line through all reads, within the bounds around the profile's.
     fn line(&self, profile: Line) -> Line {
         let [weight, x, y, xx, xy] = [
             self.prior.weight + self.seen.weight,

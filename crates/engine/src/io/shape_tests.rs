@@ -1,4 +1,4 @@
-//! Shapes of reads: which device, which numbers, what is learned.
+//! Shapes of reads: devices, numbers, and learning.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) fn source(name: &str, local: Option<LocalFile>) -> Source {
     }
 }
 
-/// 30 ms and 85 MB/s, as an object store.
+/// 30 ms and 85 MB/s, like an object store.
 const STORE: &str = r#"
     version = 1
     device = "s3://bucket/object"
@@ -133,7 +133,7 @@ fn reads_that_take_longer_correct_the_profile_within_bounds() {
     assert!((300_000..900_000).contains(&gap), "{gap}");
     let seen = &shapes.uses(None)[0];
     assert!(seen.reads == 400 && seen.over_profile < 0.9, "{seen:?}");
-    // Nonsense stays within bounds.
+    // Impossible measurements stay within bounds.
     for _ in 0..400 {
         shapes.observe(1, 1 << 20, 1.0, Duration::from_secs(3600));
     }
@@ -143,8 +143,8 @@ fn reads_that_take_longer_correct_the_profile_within_bounds() {
     shapes.observe(7, 1, 1.0, Duration::ZERO);
 }
 
-/// A device that serves one request after the other: 0.5 ms that occupy it, 2 ms that do not, 100 MB/s; beside a store
-/// that serves any number.
+/// A device that serves one request after the other: 0.5 ms that occupy it, 2 ms that do not, 100 MB/s.
+/// Beside it, a store that serves any number.
 fn throughput(seconds: impl Fn(f64) -> f64) -> String {
     let at = |requests: u32| {
         let rate = f64::from(requests) * 65_536.0 / seconds(f64::from(requests));
@@ -168,11 +168,11 @@ fn one_after_the_other() -> String {
 fn a_gap_costs_a_busy_device_what_a_request_occupies_it_for() {
     let inside = source("s3://bucket/a", None);
     let gap = |text: &str| shapes(text, ByProfile::default()).joins(&inside, None).gap;
-    // 0.5 ms of the 2.5 that a request takes.
+    // 0.5 ms of the 2.5 ms that a request takes.
     let serial = gap(&one_after_the_other());
     assert!((49_000..51_000).contains(&serial), "{serial}");
-    // Requests that do not hinder each other: as long as nobody knows how fast large ones are together, bytes are taken to
-    // pass as fast as for one alone.
+    // Requests that do not hinder each other. As long as the speed of large ones together is unknown, bytes
+    // are assumed to be as fast as for one alone.
     let each = 0.03 + 65_536.0 / 85e6;
     let parallel = throughput(|_| each);
     assert!((97_000..99_000).contains(&gap(&parallel)), "{}", gap(&parallel));
@@ -182,10 +182,11 @@ fn a_gap_costs_a_busy_device_what_a_request_occupies_it_for() {
         );
         gap(&text.replace("] }\n", &format!("{found}\n")))
     };
-    // Large ones do not either: their places are what is scarce.
+    // Large ones do not hinder each other either: slots are the scarce resource.
     let places = 16.0 * 1048576.0 / (0.03 + 1048576.0 / 85e6);
     assert!((600_000..900_000).contains(&large(&parallel, places)), "{}", large(&parallel, places));
-    // Small ones already move all that the device can: every byte of a gap costs, and a request nothing.
+    // Small ones already use the device's full throughput: every byte of a gap costs, and a request costs
+    // nothing.
     assert_eq!(large(&parallel, 16.0 * 65_536.0 / each), 0);
     assert!((49_000..51_000).contains(&large(&one_after_the_other(), 100e6)));
 }

@@ -13,7 +13,7 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
 };
 
-/// How a [`WrappedStore`] reads. What is not overridden is read by the store inside.
+/// The reads of a [`WrappedStore`]. The inner store carries out those that are not overridden.
 #[async_trait]
 pub trait Reads: fmt::Debug + Send + Sync + 'static {
     /// The name of the wrapped store, for messages.
@@ -22,7 +22,7 @@ pub trait Reads: fmt::Debug + Send + Sync + 'static {
     /// Reads an object, or a range of it, from `inner`.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     async fn get_opts(
         &self,
         inner: &dyn ObjectStore,
@@ -35,7 +35,7 @@ pub trait Reads: fmt::Debug + Send + Sync + 'static {
     /// Reads several ranges of an object from `inner`.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     async fn get_ranges(
         &self,
         inner: &dyn ObjectStore,

@@ -1,7 +1,7 @@
-//! The bytes that one point read has gathered so far, and the task that waits for them.
+//! The gathered bytes of one point read, and the task that waits for them.
 //!
-//! The driver fills it, the read's own task takes the bytes out; neither needs the other's lock. Bytes are copied
-//! when they arrive, so that a read that is not polled keeps no evicted frame or part in memory.
+//! The driver fills it, and the read's own task takes the bytes out; neither needs the other's lock. Bytes
+//! are copied when they arrive, so that a read that is not polled keeps no evicted frame or part in memory.
 
 use std::ops::Range;
 use std::task::{Context, Poll, Waker};
@@ -24,7 +24,7 @@ pub(crate) fn blocks_of(range: &Range<u64>, block_bytes: u64) -> Range<u32> {
 pub(crate) enum Gathered {
     /// All pages.
     Bytes(Vec<ColumnBytes>),
-    /// Scans needed its room: a scan has to read the rows.
+    /// Scans needed its room. A scan has to read the rows.
     Revoked,
 }
 
@@ -48,7 +48,7 @@ struct Column {
 #[derive(Debug)]
 struct Columns(Vec<Column>);
 
-/// See the documentation of the module.
+/// The cell of one point read.
 #[derive(Debug)]
 pub(crate) struct Cell {
     handoff: Handoff<Columns, EngineError>,
@@ -61,7 +61,7 @@ impl Gathering for Columns {
 }
 
 impl Cell {
-    /// For these pages, with the numbers of the columns in the table.
+    /// A cell for these pages, with the numbers of the columns in the table.
     pub(crate) fn new(columns: Vec<(ColumnNo, ColumnPages)>, block_bytes: u64) -> Self {
         let piece = |range: Range<u64>| {
             let bytes = vec![0; (range.end - range.start) as usize];
@@ -76,7 +76,7 @@ impl Cell {
         Cell { handoff: Handoff::new(Columns(columns.collect())) }
     }
 
-    /// A block of the file arrived.
+    /// Enters a block of the file that arrived.
     pub(crate) fn put_block(&self, block: u32, block_bytes: u64, bytes: &[u8]) {
         let start = u64::from(block) * block_bytes;
         self.handoff.with(|columns| {
@@ -88,7 +88,7 @@ impl Cell {
         });
     }
 
-    /// A column's whole part is resident. Returns whether it was wanted and is in memory.
+    /// Enters a column's whole resident part. Returns whether it was wanted and is in memory.
     pub(crate) fn put_part(&self, column: ColumnNo, part: &[Piece]) -> bool {
         if !are_in_memory(part) {
             return false;
@@ -127,22 +127,22 @@ impl Cell {
         self.handoff.with(|columns| columns.0.iter().find(needs).map(|column| column.root)).flatten()
     }
 
-    /// Returns whether nothing is missing any more.
+    /// Returns whether the outcome is settled.
     pub(crate) fn is_settled(&self) -> bool {
         self.handoff.is_settled()
     }
 
-    /// The pages cannot be read.
+    /// Fails the read: its pages cannot be read.
     pub(crate) fn fail(&self, error: EngineError) {
         self.handoff.fail(error);
     }
 
-    /// Drops what was gathered, unless the task has taken it. Returns whether nothing is left of it.
+    /// Drops the gathered bytes, unless the task has taken them. Returns whether nothing is left of them.
     pub(crate) fn revoke(&self) -> bool {
         self.handoff.revoke()
     }
 
-    /// The task to wake when it is complete.
+    /// The task to wake when the read is settled.
     pub(crate) fn take_waker(&self) -> Option<Waker> {
         self.handoff.take_waker()
     }
@@ -161,7 +161,7 @@ impl Cell {
 }
 
 impl Wanted {
-    /// Copies those of `bytes`, which begin at `start` in the file, that lie in the range.
+    /// Copies the bytes that lie in the range. `bytes` begin at `start` in the file.
     fn copy(&mut self, start: u64, bytes: &[u8]) {
         let from = self.range.start.max(start);
         let to = self.range.end.min(start + bytes.len() as u64);

@@ -1,7 +1,8 @@
-//! From the pages of a point read to Arrow arrays: the same decoder as for chunks, over bytes with gaps.
+//! Decoding of the pages of a point read to Arrow arrays, with the same decoder as for chunks, over bytes
+//! with gaps.
 //!
-//! Column by column, so that an error names the corrupt one. Bytes that the decoder asks for and that were not read
-//! are an error; nothing is read here.
+//! It works column by column, so that an error names the corrupt one. If the decoder asks for bytes that were
+//! not read, that is an error; this module reads nothing.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +38,7 @@ pub(crate) struct ColumnBytes {
 #[derive(Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) file: &'a File,
-    /// Footer and offset index by which the pages were chosen.
+    /// Footer and offset index with which the pages were chosen.
     pub(crate) metadata: &'a Arc<ParquetMetaData>,
     pub(crate) row_group: usize,
     pub(crate) schema: &'a SchemaRef,
@@ -47,8 +48,8 @@ pub(crate) struct Target<'a> {
     pub(crate) room: u64,
 }
 
-/// The selected rows in batches: for every batch the arrays of all columns. `None` if a page takes more room than
-/// reserved, because pages are larger than the footer says.
+/// Decodes the selected rows in batches: for every batch the arrays of all columns. `None` if a page takes
+/// more room than reserved, because pages are larger than the footer states.
 pub(crate) fn decode(
     target: &Target<'_>,
     columns: Vec<ColumnBytes>,
@@ -116,7 +117,7 @@ fn decode_column(
         .with_row_selection_policy(RowSelectionPolicy::Selectors)
         .build()?;
     let mut wanted: usize = target.rows.iter().map(ExactSizeIterator::len).sum();
-    // Without a capacity: the number of rows is only the file's claim.
+    // Without a capacity, because only the file states the number of rows.
     let mut arrays = Vec::new();
     for batch in reader {
         let array = with_one_nan(batch?.column(0).clone())?;

@@ -1,8 +1,8 @@
 //! The driver's work for point reads: room in the ledger, frames, and the fastest source of bytes.
 //!
-//! A column of a point read is answered by the resident part, by blocks in frames, by blocks that are read, or by the
-//! load of its chunk, whichever comes first. Everything here happens under the driver's lock. Bytes are copied,
-//! because a point read has few of them, but nothing is read or decoded.
+//! A column of a point read is answered by the resident part, by blocks in frames, by blocks that are read,
+//! or by the load of its chunk, whichever comes first. All of this happens under the driver's lock. Bytes are
+//! copied, because a point read has few of them, but nothing is read or decoded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,19 +26,20 @@ use crate::table::File;
 const ROOM_STEP: u64 = 1 << 20;
 
 impl LockedDriver<'_> {
-    /// The most that point reads may have now: their share of the budget, and at most their initial limit.
+    /// The current maximum for point reads: their share of the budget, and at most their initial limit.
     fn point_share(&self) -> u64 {
         let percent = u64::from(self.config().point_share_percent);
         (self.state.abm.usage().budget / 100 * percent).min(self.state.points.share)
     }
 
-    /// The most that point reads may have beside the frames now, one of them or all together.
+    /// The current maximum that point reads may have in addition to the frames: for a single one and for all
+    /// together.
     pub(crate) fn point_read_bytes_max(&self) -> u64 {
         Points::read_bytes_max(self.point_share())
     }
 
-    /// Begins a point read of some of these rows that will need `room` bytes beside the frames; `None` if there is no
-    /// room for it.
+    /// Begins a point read of some of these rows that needs `room` bytes in addition to the frames; `None` if
+    /// there is no room for it.
     pub(crate) fn begin_point(
         &mut self,
         file: &Arc<File>,
@@ -108,7 +109,7 @@ impl LockedDriver<'_> {
         Ok(Some((read, cell)))
     }
 
-    /// Reserves this many bytes more; returns whether the ledger and the share allow it.
+    /// Reserves this many more bytes. Returns whether the ledger and the share allow it.
     fn book_points(&mut self, more: u64) -> bool {
         let needed = self.state.points.held() + more;
         let has = self.state.abm.usage().points;
@@ -126,7 +127,7 @@ impl LockedDriver<'_> {
         self.state.abm.usage().points >= needed.min(share)
     }
 
-    /// The arrays of a point read have this many bytes. Returns whether there is room for them.
+    /// Sets the room of a point read to the bytes of its arrays. Returns whether there is room for them.
     pub(crate) fn resize_point(&mut self, read: u64, bytes: u64) -> bool {
         let Some(pending) = self.state.points.reads.get_mut(&read) else { return false };
         let before = std::mem::replace(&mut pending.room, 0);
@@ -139,7 +140,7 @@ impl LockedDriver<'_> {
         fits
     }
 
-    /// A point read has ended or was dropped.
+    /// Ends a point read that is complete or was dropped.
     pub(crate) fn end_point(&mut self, read: u64) {
         let now = self.now();
         let Some(pending) = self.state.points.reads.remove(&read) else { return };
@@ -153,8 +154,8 @@ impl LockedDriver<'_> {
         self.do_for_points(effects, None);
     }
 
-    /// Reads and frees blocks as the frames ask, and passes on the blocks in them; `failure` is why blocks could not
-    /// be read.
+    /// Reads and frees blocks as the frames ask, and passes on the blocks in them. `failure` is the reason
+    /// why blocks could not be read.
     fn do_for_points(&mut self, effects: Effects, failure: Option<&Arc<ReadError>>) {
         let Effects { reads, answers, freed } = effects;
         self.after.bytes.extend(freed);
@@ -175,7 +176,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Wakes a read for which nothing is missing any more.
+    /// Wakes a read that is settled.
     fn settle_point(&mut self, read: u64) {
         let Some(pending) = self.state.points.reads.get_mut(&read) else { return };
         if !pending.waits || !pending.cell.is_settled() {
@@ -187,7 +188,7 @@ impl LockedDriver<'_> {
         self.announce_points(table, chunk);
     }
 
-    /// Reports to the buffer manager how many point reads wait for a chunk.
+    /// Reports to the buffer manager the number of point reads that wait for a chunk.
     fn announce_points(&mut self, table: TableId, chunk: ChunkNo) {
         let (reads, columns) = self.state.points.waiting_for(table, chunk);
         self.event(Event::PointsWaiting { table, chunk, columns, reads });
@@ -217,7 +218,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// A block was read, or could not be read.
+    /// Handles a block that was read, or could not be read.
     pub(crate) fn blocks_read(&mut self, context: &BlockContext, outcome: Outcome) {
         let now = self.now();
         let mut effects = Effects::default();
@@ -246,7 +247,7 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// A load brought a part of a chunk: it answers point reads that wait for pages of it.
+    /// Answers point reads that wait for pages of a part that was loaded.
     pub(crate) fn part_for_points(&mut self, part: &Arc<Part>) {
         let PartKey { table, chunk, column } = part.key;
         let here = |pending: &Pending| {
@@ -262,8 +263,8 @@ impl LockedDriver<'_> {
         }
     }
 
-    /// Scans need the room of point reads: scans will read what these still wait for. Returns the bytes that have to
-    /// stay.
+    /// Gives back the room of point reads because scans need it. Scans will read the rows for which point
+    /// reads still wait. Returns the bytes that have to stay.
     pub(crate) fn return_point_room(&mut self) -> Event {
         let now = self.now();
         let mut effects = Effects::default();
@@ -281,8 +282,8 @@ impl LockedDriver<'_> {
         }
         points.frames.clear(now, &mut effects);
         self.after.bytes.append(&mut effects.freed);
-        // Blocks that waited for a frame may have got one just before their read ended: every read that the pool was
-        // told of has to end.
+        // Blocks that waited for a frame may have got one just before their read ended. Every read that the
+        // pool was told of has to end.
         self.read_blocks(effects.reads);
         for (table, chunk) in given_up {
             let columns = ColumnSet::new();

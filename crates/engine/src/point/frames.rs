@@ -1,14 +1,17 @@
 //! The frames of point reads: a page-level pool over blocks of files.
 //!
-//! Pages of Parquet files have any size, frames have one: a frame holds an aligned block of [`BLOCK_BYTES`], and a
-//! page is read as the blocks it touches. The pool is [`coscan_pool`] under DBMIN. Each block that a point read wants
-//! is one query of the pool, which ends as soon as its bytes are copied, so that no read holds frames while it waits
-//! for others. Blocks then stay on the free list and are evicted least recently used first. Blocks of a dictionary
-//! are different: every point read of its row group wants them again. Once a block was wanted so often that the
-//! locality model calls it worth keeping, its query stays open, and with it its locality set.
+//! Pages of Parquet files have any size, frames have one. A frame holds an aligned block of [`BLOCK_BYTES`],
+//! and a page is read as the blocks that it touches. The pool is [`coscan_pool`] under DBMIN. Each block that
+//! a point read wants is one query of the pool. The query ends as soon as its bytes are copied, so that no
+//! read holds frames while it waits for others. Blocks then stay on the free list and are evicted least
+//! recently used first.
 //!
-//! Nothing is read here: the driver gets the blocks to read. The ledger is not known here either, but the memory in
-//! use is reported.
+//! Blocks of a dictionary are different: every point read of its row group wants them again. Once a block was
+//! wanted so often that the locality model recommends to keep it, its query stays open, and with it its
+//! locality set.
+//!
+//! This module reads nothing: it returns the blocks to read. It does not know the ledger either, but reports
+//! the memory in use.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -25,14 +28,14 @@ use coscan_pool::{
 
 use crate::table::File;
 
-/// The bytes of a frame. Data pages have tens to hundreds of kilobytes: with larger blocks more other bytes are read,
-/// with smaller ones the pool has more requests.
+/// The bytes of a frame. Data pages have tens to hundreds of kilobytes. Larger blocks read more unneeded
+/// bytes; smaller ones make more requests to the pool.
 pub(crate) const BLOCK_BYTES: u64 = 32 << 10;
 
 /// Dictionaries that are kept have at most 1/n of the frames.
 const HOT_SHARE: usize = 4;
 
-/// Blocks whose references are counted, per frame; beyond that counting starts again.
+/// The number of blocks, per frame, whose references are counted. Beyond it, counting starts again.
 const COUNTED_PER_FRAME: usize = 16;
 
 /// A block to read.
@@ -48,7 +51,7 @@ pub(crate) enum Answer {
     Failed { read: u64, block: u32 },
 }
 
-/// What the driver is to do after a call.
+/// The driver's work after a call.
 #[derive(Default)]
 pub(crate) struct Effects {
     pub(crate) reads: Vec<ToRead>,
@@ -75,13 +78,13 @@ struct BlockRequest {
     sent: bool,
 }
 
-/// See the documentation of the module.
+/// The frames of an engine.
 #[derive(Debug)]
 pub(crate) struct Frames {
     pool: Option<Pool>,
     model: LocalityModel,
     memory: Vec<Option<Bytes>>,
-    /// Frames that are being read into; their memory counts, too.
+    /// The number of frames that are being read into; their memory counts, too.
     reading: usize,
     requests: BTreeMap<QueryId, BlockRequest>,
     of_read: BTreeMap<u64, Vec<QueryId>>,
@@ -92,7 +95,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// This many frames; with zero, nothing can be read.
+    /// This many frames. With zero, nothing can be read.
     pub(crate) fn new(frames: u32) -> Self {
         Frames {
             pool: pool(frames),
@@ -111,12 +114,12 @@ impl Frames {
         self.memory.len() as u64
     }
 
-    /// Bytes in frames, those being read included.
+    /// Bytes in frames, including those being read.
     pub(crate) fn bytes(&self) -> u64 {
         (self.memory.iter().flatten().count() + self.reading) as u64 * BLOCK_BYTES
     }
 
-    /// Requests these blocks of a file for a point read, whose name is used once.
+    /// Requests these blocks of a file for a point read, whose number is used once.
     pub(crate) fn want(
         &mut self,
         now: Instant,
@@ -142,8 +145,8 @@ impl Frames {
         }
     }
 
-    /// The locality set of a block that is wanted for the nth time, and whether it is worth keeping: a file of one
-    /// page in independent random references (section 3.2).
+    /// The locality set of a block that is wanted for the nth time, and whether to keep it. The model is a
+    /// file of one page in independent random references (section 3.2).
     fn locality(&self, accesses: u64) -> (LocalitySet, bool) {
         let file = FileSize { records: accesses, pages: 1 };
         let set = self.model.set(&Reference::IndependentRandom { file, accesses });
@@ -160,7 +163,7 @@ impl Frames {
         *times
     }
 
-    /// A block was read.
+    /// Handles a block that was read.
     pub(crate) fn arrived(&mut self, now: Instant, frame: FrameNo, bytes: Bytes, effects: &mut Effects) {
         self.reading -= 1;
         self.memory[frame.0 as usize] = Some(bytes);
@@ -168,14 +171,14 @@ impl Frames {
         self.forget_empty(frame, effects);
     }
 
-    /// A block could not be read.
+    /// Handles a block that could not be read.
     pub(crate) fn failed(&mut self, now: Instant, frame: FrameNo, effects: &mut Effects) {
         self.reading -= 1;
         self.send(now, Event::ReadFailed { frame }, effects);
         self.forget_empty(frame, effects);
     }
 
-    /// A read has ended: it wants nothing any more.
+    /// Ends a read, which wants no further blocks.
     pub(crate) fn end(&mut self, now: Instant, read: u64, effects: &mut Effects) {
         for query in self.of_read.remove(&read).unwrap_or_default() {
             if self.requests.remove(&query).is_some() {
@@ -221,8 +224,8 @@ impl Frames {
         actions.extend(more);
     }
 
-    /// Opens an admitted query's file. If its locality set does not fit beside those of the others, the query waits
-    /// until it is reactivated.
+    /// Opens an admitted query's file. If its locality set does not fit beside those of the other queries,
+    /// the query waits until it is reactivated.
     fn open(&mut self, now: Instant, query: QueryId, actions: &mut VecDeque<Action>) -> Vec<Event> {
         let Some(request) = self.requests.get(&query) else { return Vec::new() };
         let (file, instance) = (PoolFile(request.file.id.0 as u32), InstanceId(query.0));
@@ -234,7 +237,7 @@ impl Frames {
         if stopped { Vec::new() } else { self.request(query) }
     }
 
-    /// The request of a running query, if it has not been made yet.
+    /// The request of a running query, unless it was already made.
     fn request(&mut self, query: QueryId) -> Vec<Event> {
         let Some(request) = self.requests.get_mut(&query).filter(|request| !request.sent) else {
             return Vec::new();
@@ -244,7 +247,7 @@ impl Frames {
         vec![Event::PageRequested { query, instance, number, access: Access::Read, cpu: Span::ZERO }]
     }
 
-    /// Carries out the pool's actions; returns the events that follow.
+    /// Carries out the pool's actions. Returns the events that follow.
     fn carry_out(
         &mut self,
         now: Instant,
@@ -280,12 +283,12 @@ impl Frames {
                 }
                 vec![Event::QueryEnded { query }]
             }
-            // Nothing is ever changed here, and a query that has to wait is told when the wait ends.
+            // Blocks are never changed, and a query that has to wait is told when the wait ends.
             Action::Write { .. } | Action::Wait { .. } | Action::Deactivate { .. } => Vec::new(),
         }
     }
 
-    /// Leaves the query of a dictionary's block open; ends the oldest ones if there are too many.
+    /// Leaves the query of a dictionary's block open. Ends the oldest ones if there are too many.
     fn keep(&mut self, page: PageId, query: QueryId) -> Vec<Event> {
         if self.hot.iter().any(|(hot, _)| *hot == page) {
             return vec![Event::QueryEnded { query }];
@@ -295,7 +298,7 @@ impl Frames {
         self.hot.drain(..surplus).map(|(_, query)| Event::QueryEnded { query }).collect()
     }
 
-    /// A block that was read for a read that has ended is in no frame.
+    /// Frees a block of a read that has ended before the block came into a frame.
     fn forget_empty(&mut self, frame: FrameNo, effects: &mut Effects) {
         let Some(pool) = &self.pool else { return };
         let f = pool.state().frames.get(frame);
@@ -311,7 +314,7 @@ fn pool(frames: u32) -> Option<Pool> {
     Pool::new(PoolConfig { frames, allocation, load_control, seed: 0 }).ok()
 }
 
-/// The blocks that these ranges touch, ascending, and whether each is part of a dictionary.
+/// These blocks, each with a mark if a dictionary's range touches it.
 pub(crate) fn wanted(blocks: &[u32], dictionaries: &[Range<u64>]) -> Vec<WantedBlock> {
     let of_dictionary = |block: u32| {
         let start = u64::from(block) * BLOCK_BYTES;
@@ -363,7 +366,8 @@ mod tests {
             Host { frames: Frames::new(frames), file: file().await, reads: 0 }
         }
 
-        /// Requests blocks for a new read, reads the missing ones, and ends it; returns how many were read.
+        /// Requests blocks for a new read, reads the missing ones, and ends it. Returns the number of blocks
+        /// read.
         fn read(&mut self, blocks: &[u32], dictionary: bool) -> usize {
             let blocks: Vec<_> = blocks.iter().map(|&block| WantedBlock { block, dictionary }).collect();
             let mut effects = Effects::default();

@@ -1,15 +1,15 @@
-//! Point reads: a few pages of a row group instead of all of it, beside the scans (2004, section 4.2).
+//! Point reads: a few pages of a row group instead of the whole, beside the scans (2004, section 4.2).
 //!
 //! ```text
-//! PointRequest ── pages: which bytes ── drive: resident part? frame? read? load under way? ── cell ── decode
-//!                                          │
-//!                                          frames: blocks of files under the core's page-level pool
+//! PointRequest ── pages: byte ranges ── drive: resident part? frame? read? load? ── cell ── decode
+//!                                       │
+//!                                       frames: blocks of files under a page-level pool
 //! ```
 //!
-//! Such a read does not register with the buffer manager. Its room (frames, pages being assembled, arrays being
-//! decoded) is in the same ledger, within a share of the budget. Its requests go first in the same I/O queue, with
-//! the same limit, retries and checks of the file's version. If rows are not worth a point read, or there is no room
-//! for one, the caller registers a scan; [`point_cost`] helps to decide.
+//! A point read does not register with the buffer manager. Its room (frames, pages being assembled, arrays
+//! being decoded) is in the same ledger, within a share of the budget. Its requests go first in the same I/O
+//! queue, with the same limit, retries and checks of the file's version. If rows are not worth a point read,
+//! or there is no room for one, the caller registers a scan; [`point_cost`] helps to decide.
 
 mod cell;
 mod decode;
@@ -54,15 +54,15 @@ pub struct PointRequest {
     pub roots: Vec<usize>,
     /// The Arrow schema to decode the whole file to: as many fields as the file has root columns.
     pub schema: SchemaRef,
-    /// The file's footer with its offset index; the engine may know the file without one.
+    /// The file's footer with its offset index. The engine may know the file without one.
     pub metadata: Arc<ParquetMetaData>,
-    /// True if to wait while there is no room, because no scan could read the row group instead, or to leave
-    /// the rows to a scan.
+    /// True if the read waits while there is no room, because no scan could read the row group instead. False
+    /// if it leaves the rows to a scan.
     pub wait_for_room: bool,
 }
 
-/// The rows of a point read. They count in the ledger until this is dropped; a caller that keeps arrays longer has to
-/// account for them, as with the arrays of a chunk.
+/// The rows of a point read. They count in the ledger until this is dropped. A caller that keeps arrays
+/// longer has to account for them, as with the arrays of a chunk.
 #[derive(Debug)]
 pub struct PointRows {
     /// For each batch the arrays of all columns.
@@ -70,7 +70,7 @@ pub struct PointRows {
     _room: Room,
 }
 
-/// What a point read has in the ledger; gives it back when dropped.
+/// The room of a point read in the ledger, given back when dropped.
 struct Room {
     driver: Arc<Driver>,
     read: u64,
@@ -91,22 +91,22 @@ impl Drop for Room {
 /// The result of an attempt at a point read.
 enum Attempt {
     Rows(PointRows),
-    /// There is no room for it now. It needs this many bytes beside the frames.
+    /// There is no room for it yet. It needs this many bytes in addition to the frames.
     NoRoom(u64),
     /// It will never have room.
     TooLarge,
 }
 
 impl Engine {
-    /// Reads the rows of a request by their pages: in batches of at most
-    /// [`slice_rows`](crate::EngineConfig::slice_rows) rows, each with the arrays of all columns. `None` if a scan
-    /// has to read them: there is no offset index, no room, or scans need the room. The future may be dropped at any
-    /// point.
+    /// Reads the rows of a request by their pages, in batches of at most
+    /// [`slice_rows`](crate::EngineConfig::slice_rows) rows, each with the arrays of all columns. `None` if a
+    /// scan has to read them: there is no offset index, no room, or scans need the room. The future may be
+    /// dropped at any point.
     ///
     /// # Errors
     /// As a scan: the file was replaced, a page cannot be read or decoded, the request is inconsistent. With
-    /// [`wait_for_room`](PointRequest::wait_for_room) also [`EngineError::BufferTooSmall`], if nobody gives room
-    /// back.
+    /// [`wait_for_room`](PointRequest::wait_for_room) also [`EngineError::BufferTooSmall`], if no room is
+    /// released.
     pub async fn point_read(&self, request: &PointRequest) -> Result<Option<PointRows>, EngineError> {
         let driver = &self.driver;
         driver.locked(|locked| locked.check_handles([&request.file]))??;
@@ -138,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// Reads if `room` bytes beside the frames are available.
+    /// Reads if `room` bytes in addition to the frames are available.
     async fn attempt(
         &self,
         file: &Arc<File>,
@@ -179,7 +179,7 @@ impl Engine {
         let batches = decode::decode(&target, columns)?;
         driver.work.decode_ns.add_time(driver.now() - started);
         let Some(batches) = batches else { return Ok(Attempt::TooLarge) };
-        // From here on the arrays have the room, for as long as the caller uses them.
+        // From here on the arrays use the room, for as long as the caller keeps them.
         let bytes = array_bytes(&batches);
         let fits = driver.locked(|locked| locked.resize_point(read, bytes))?;
         drop(permits);
@@ -213,7 +213,7 @@ fn check(request: &PointRequest, columns: usize) -> Result<(), EngineError> {
     Err(EngineError::InvalidRequest(invalid))
 }
 
-/// From the first of the selected rows to the last.
+/// The range from the first of the selected rows to the last.
 fn rows_between(rows: &[Range<usize>]) -> Range<usize> {
     rows.first().map_or(0, |first| first.start)..rows.last().map_or(0, |last| last.end)
 }
@@ -223,11 +223,11 @@ fn sound(rows: &[Range<usize>], total: usize) -> bool {
         && rows.windows(2).all(|pair| pair[0].end <= pair[1].start)
 }
 
-/// Pages of a few bytes may be larger than their share of the column chunk by this much.
+/// The excess in bytes of a page over its share of the column chunk, which matters for pages of a few bytes.
 const PAGE_SLACK_BYTES: u64 = 8 << 10;
 
-/// The bytes that decoding these pages may need: the uncompressed pages of one column after the other, and the arrays
-/// of the data pages.
+/// The bytes that decoding these pages may need: the uncompressed pages of one column after the other, and
+/// the arrays of the data pages.
 fn decoded_bytes(metadata: &ParquetMetaData, row_group: usize, pages: &Pages) -> u64 {
     let schema = metadata.file_metadata().schema_descr();
     let leaves = metadata.row_group(row_group).columns();
@@ -243,7 +243,7 @@ fn decoded_bytes(metadata: &ParquetMetaData, row_group: usize, pages: &Pages) ->
         let expanded = |bytes: u64| {
             u64::try_from(u128::from(bytes).saturating_mul(plain) / encoded.max(1)).unwrap_or(u64::MAX)
         };
-        // A dictionary is in memory encoded and decoded; pages are not compressed equally.
+        // A dictionary is in memory encoded and decoded. Pages are not compressed equally.
         let dictionaries = expanded(column.dictionary_bytes()).saturating_mul(2);
         let pages = expanded(column.bytes() - column.dictionary_bytes());
         let pages = pages.saturating_add(pages / 4).saturating_add(PAGE_SLACK_BYTES);

@@ -1,7 +1,8 @@
-//! Which bytes of a row group a selection of rows needs: data pages by the offset index, and dictionary pages.
+//! The bytes of a row group that a selection of rows needs: data pages by the offset index, and dictionary
+//! pages.
 //!
-//! The offset index can be corrupt, as any page. One that does not fit its column chunk is ignored: a scan then reads
-//! the row group, without using it.
+//! The offset index can be as corrupt as any page. An index that does not fit its column chunk is ignored: a
+//! scan then reads the row group without it.
 
 use std::ops::Range;
 
@@ -27,7 +28,7 @@ pub(crate) struct Pages {
     pub(crate) columns: Vec<ColumnPages>,
 }
 
-/// What a point read of a row group would read, and what a scan would.
+/// The bytes that a point read of a row group would read, and those that a scan would read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointCost {
     /// Bytes of the data pages that hold selected rows.
@@ -36,13 +37,13 @@ pub struct PointCost {
     pub dictionary_bytes: u64,
     /// Bytes of the whole column chunks.
     pub chunk_bytes: u64,
-    /// What reading the data pages costs the device, in bytes, requests included.
+    /// The cost of reading the data pages on the device, in bytes, including requests.
     pub cost_bytes: u64,
 }
 
-/// The cost of reading `rows` (ascending, disjoint) of these root columns page by page, where another request costs
-/// as much as `request_bytes`; `None` if the file does not say where its pages are. Cost: linear in the pages of
-/// these columns.
+/// The cost of reading `rows` (ascending, disjoint) of these root columns page by page, if a further request
+/// costs as much as `request_bytes`. `None` if the file does not record where its pages are. Cost: linear in
+/// the pages of these columns.
 pub fn point_cost(
     metadata: &ParquetMetaData,
     row_group: usize,
@@ -108,7 +109,8 @@ impl Pages {
         Some(Pages { columns })
     }
 
-    /// Where the data pages are, ascending. A dictionary is at the beginning of its column, before all data pages.
+    /// The ranges of the data pages, ascending. A dictionary is at the beginning of its column, before all
+    /// data pages.
     fn data_ranges(&self) -> Vec<Range<u64>> {
         let of_column = |column: &ColumnPages| -> Vec<Range<u64>> {
             let dictionaries = &column.dictionaries;
@@ -123,14 +125,14 @@ impl Pages {
         ranges
     }
 
-    /// The bytes of all of them.
+    /// The bytes of all pages.
     pub(crate) fn bytes(&self) -> u64 {
         self.columns.iter().map(ColumnPages::bytes).sum()
     }
 }
 
 impl ColumnPages {
-    /// The bytes of all of them.
+    /// The bytes of all pages.
     pub(crate) fn bytes(&self) -> u64 {
         self.ranges.iter().map(|range| range.end - range.start).sum()
     }
@@ -141,7 +143,7 @@ impl ColumnPages {
     }
 }
 
-/// Pages are adjacent inside the column chunk and cover its rows.
+/// Returns whether the pages are adjacent inside the column chunk and cover its rows.
 fn are_sound(
     locations: &[parquet::file::page_index::offset_index::PageLocation],
     chunk: &Range<u64>,

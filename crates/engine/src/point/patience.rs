@@ -1,15 +1,15 @@
-//! Who waits for room, and for how long nothing has been released: the driver's notes. The waiting itself is in
-//! `room`.
+//! The driver's notes on point reads that wait for room: their number, and the time since anything was
+//! released. The waiting itself is in `room`.
 
 use std::time::{Duration, Instant};
 
-/// Who waits for room, under the driver's lock.
+/// The point reads that wait for room, under the driver's lock.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     pub(super) waiting: usize,
-    /// When something was released last, or the first waiter came.
+    /// The time at which something was last released, or the first waiter came.
     pub(super) since: Option<Instant>,
-    /// How often nothing was released for long.
+    /// The number of times that nothing was released for long.
     pub(super) given_up: u64,
 }
 
@@ -19,17 +19,18 @@ impl Patience {
         self.waiting == 0
     }
 
-    /// When to look for consumers that have stopped reading.
+    /// The time at which to look for consumers that have stopped reading.
     pub(crate) fn deadline(&self, stall_after: Duration) -> Option<Instant> {
         self.since.map(|since| since + stall_after)
     }
 
-    /// Something was released that may be room.
+    /// Notes that something was released that may be room.
     pub(crate) fn note_progress(&mut self, now: Instant) {
         self.since = (self.waiting > 0).then_some(now);
     }
 
-    /// Nothing was released since the deadline was set, and nobody who was asked gave anything.
+    /// Notes that nothing was released since the deadline was set, and that requests to give room back were
+    /// in vain.
     pub(crate) fn give_up(&mut self, now: Instant) {
         self.given_up += 1;
         self.note_progress(now);

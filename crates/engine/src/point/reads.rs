@@ -1,4 +1,4 @@
-//! The point reads of an engine: what they wait for, and what they hold.
+//! The point reads of an engine: the data they wait for, and the room they hold.
 //!
 //! The work for them is in `drive`.
 
@@ -23,7 +23,7 @@ pub(crate) fn permits(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX)
 }
 
-/// After this time without point reads, their room is given back to the scans.
+/// The time without point reads after which their room is given back to the scans.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// The point reads of an engine.
@@ -32,7 +32,7 @@ pub(crate) struct Points {
     pub(super) frames: Frames,
     pub(super) reads: BTreeMap<u64, Pending>,
     pub(super) next_read: u64,
-    /// The most that they may have, in bytes.
+    /// The maximum that they may have, in bytes.
     pub(super) share: u64,
     pub(super) used: Instant,
 }
@@ -47,9 +47,9 @@ pub(super) struct Pending {
     pub(super) in_one_chunk: bool,
     pub(super) columns: ColumnSet,
     pub(super) cell: Arc<Cell>,
-    /// Bytes beside the frames.
+    /// The bytes in addition to the frames.
     pub(super) room: u64,
-    /// True if it waits for something.
+    /// True if it waits for data.
     pub(super) waits: bool,
 }
 
@@ -67,17 +67,17 @@ impl Points {
         Points { frames: Frames::new(frames), reads, next_read: 0, share, used }
     }
 
-    /// The most that a single read may have beside the frames; the same for all reads together.
+    /// The maximum bytes of a single read in addition to the frames, and also of all reads together.
     pub(crate) fn read_bytes_max(share: u64) -> u64 {
         share / 4 * 3
     }
 
-    /// The bytes of all reads beside the frames.
+    /// The bytes of all reads in addition to the frames.
     pub(super) fn rooms(&self) -> u64 {
         self.reads.values().map(|read| read.room).sum()
     }
 
-    /// The bytes that they hold, beside the frames and in them.
+    /// The bytes that they hold, in addition to the frames and in them.
     pub(crate) fn held(&self) -> u64 {
         self.frames.bytes() + self.rooms()
     }
@@ -90,7 +90,7 @@ impl Points {
         }
     }
 
-    /// How many reads of a chunk wait, and for which columns.
+    /// The number of waiting reads of a chunk, and the union of their columns.
     pub(super) fn waiting_for(&self, table: TableId, chunk: ChunkNo) -> (u32, ColumnSet) {
         let mut columns = ColumnSet::new();
         let here = |read: &&Pending| read.waits && read.file.table == table && read.chunk == chunk;
@@ -99,12 +99,12 @@ impl Points {
         (reads as u32, columns)
     }
 
-    /// Returns whether their room should be given back because nobody has used it for long.
+    /// Returns whether their room should be given back because it was not used for long.
     pub(crate) fn is_idle(&self, now: Instant) -> bool {
         self.reads.is_empty() && now.saturating_duration_since(self.used) >= IDLE
     }
 
-    /// How many reads have begun and not ended.
+    /// The number of reads that have begun and not ended.
     pub(crate) fn count(&self) -> usize {
         self.reads.len()
     }

@@ -1,7 +1,7 @@
-//! Waiting for room: until some is released, or until it is certain that none will be.
+//! Waits for room: until some is released, or until it is certain that none will be.
 //!
-//! A waiter holds nothing. Consumers that have stopped reading are asked for their chunks, as for scans that cannot
-//! continue.
+//! A waiter holds nothing. Consumers that have stopped reading are asked for their chunks, as for scans that
+//! cannot continue.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct RoomWaiter {
 }
 
 impl Driver {
-    /// Counts as waiting for room until the waiter is dropped.
+    /// Registers a task as waiting for room until the waiter is dropped.
     pub(crate) fn wait_for_room(self: &Arc<Self>) -> Result<RoomWaiter, EngineError> {
         self.locked(|locked| {
             let now = locked.clock();
@@ -32,7 +32,7 @@ impl Driver {
 }
 
 impl RoomWaiter {
-    /// Completes when something was released after this call; false if nothing will be released.
+    /// Completes when something was released after this call. Returns false if nothing will be released.
     pub(crate) fn next_change(
         &self,
     ) -> Result<impl Future<Output = Result<bool, EngineError>> + use<>, EngineError> {
