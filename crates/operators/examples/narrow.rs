@@ -1,4 +1,4 @@
-//! `price * (1 - discount)` in 64 bits and as DataFusion computes it: the same values.
+//! Computes `price * (1 - discount)` in 64 bits and as DataFusion does. The values are the same.
 //!
 //! `cargo run --release -p coscan-operators --example narrow`
 

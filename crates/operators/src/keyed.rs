@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{
 pub struct Keyed<'a> {
     /// The entries of the dictionary.
     pub values: &'a ArrayRef,
-    /// Which rows have none.
+    /// The rows without an entry.
     pub nulls: Option<&'a NullBuffer>,
     keys: Keys<'a>,
 }
@@ -35,7 +35,7 @@ macro_rules! over_keys {
 }
 
 impl<'a> Keyed<'a> {
-    /// What an array is, if it is one.
+    /// The keys of an array; `None` if the array has another form.
     pub fn of(array: &'a ArrayRef) -> Option<Self> {
         fn parts<T: ArrowDictionaryKeyType>(array: &ArrayRef) -> (&DictionaryArray<T>, &[T::Native]) {
             let array = array.as_dictionary::<T>();
@@ -60,18 +60,18 @@ impl<'a> Keyed<'a> {
         Some(Keyed { values, nulls: array.nulls(), keys })
     }
 
-    /// The place in the dictionary of a row's entry; where it has none, any number.
+    /// The position of a row's entry in the dictionary; any number if the row has no entry.
     pub fn key(&self, row: usize) -> usize {
         over_keys!(self.keys, keys => keys[row].as_usize())
     }
 
-    /// For which rows `says` it, of the key or of any number where there is none.
+    /// The rows for which `says` is true of the key, or of any number where there is no entry.
     pub fn rows_where(&self, says: impl Fn(usize) -> bool) -> BooleanBuffer {
         over_keys!(self.keys, keys => BooleanBuffer::collect_bool(keys.len(), |row| says(keys[row].as_usize())))
     }
 
-    /// Tells `each` the key of every one of `rows`, or any number where there is none, with the row, as long as it says yes;
-    /// how many it said yes to.
+    /// Calls `each` with every one of `rows` and its key, or any number where there is no entry, as long as
+    /// it returns true. Returns the number of calls that returned true.
     pub fn take_while(&self, rows: &[u32], mut each: impl FnMut(usize, usize) -> bool) -> usize {
         let no = over_keys!(self.keys, keys => {
             rows.iter().position(|row| !each(*row as usize, keys[*row as usize].as_usize()))

@@ -1,7 +1,7 @@
 //! LIKE with a pattern of several pieces of text, without a regular expression.
 //!
-//! Arrow makes a regular expression of such a pattern for each batch, and builds its automaton as the texts ask for it. Pieces
-//! that are known before are searched one behind the other.
+//! Arrow makes a regular expression of such a pattern for each batch, and builds its automaton as the texts
+//! need it. This module searches the pieces one after the other.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -18,12 +18,12 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{LikeExpr, Literal};
 use memchr::memmem::Finder;
 
-/// The expression with every LIKE that has two pieces of text or more, separated by `%`, as a search for the pieces. Patterns
-/// with `_` or `\`, and comparisons without regard to case, stay as they are.
+/// Replaces every LIKE that has two or more pieces of text, separated by `%`, by a search for the pieces.
+/// Patterns with `_` or `\`, and comparisons without regard to case, stay as they are.
 ///
 /// # Errors
 ///
-/// None that the expression itself would not have.
+/// Only errors of the expression itself.
 pub fn searched_likes(expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
     expr.transform_up(|expr| {
         Ok(match Search::instead_of(&expr) {
@@ -34,7 +34,7 @@ pub fn searched_likes(expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExp
     .data()
 }
 
-/// Stands for a [`LikeExpr`].
+/// The replacement of a [`LikeExpr`].
 #[derive(Debug)]
 struct Search {
     original: Arc<dyn PhysicalExpr>,
@@ -43,13 +43,13 @@ struct Search {
     pieces: Pieces,
 }
 
-/// What texts have to be made of: any text may be between the pieces.
+/// The pieces that a text must have. Any text may be between them.
 #[derive(Debug)]
 struct Pieces {
-    /// Texts begin with this.
+    /// The begin of the text.
     first: Vec<u8>,
     middle: Vec<Finder<'static>>,
-    /// Texts end with this.
+    /// The end of the text.
     last: Vec<u8>,
 }
 
@@ -73,7 +73,8 @@ impl Search {
 }
 
 impl Pieces {
-    /// Of a pattern; `None` if Arrow needs no regular expression for it, or if it is more than pieces.
+    /// The pieces of a pattern; `None` if Arrow needs no regular expression for it, or if it has other
+    /// elements than pieces.
     fn of(pattern: &str) -> Option<Self> {
         if pattern.contains(['_', '\\']) {
             return None;
@@ -89,12 +90,12 @@ impl Pieces {
         })
     }
 
-    /// Returns whether the text has them, one behind the other. What comes first in the text is as good as
-    /// any later place.
+    /// Returns whether the text has the pieces, one after the other. The first match of a piece is as good as
+    /// any later one.
     fn are_in(&self, text: &[u8]) -> bool {
         let mut rest = text;
-        // To compare with nothing is slow: an empty vector's address is none, and processors take long to see that they need not
-        // read from there.
+        // Comparing with an empty piece is slow: an empty vector's address is dangling, and processors take
+        // long to see that they need not read from there.
         if !self.first.is_empty() {
             let Some(behind) = rest.strip_prefix(&self.first[..]) else { return false };
             rest = behind;
@@ -130,7 +131,7 @@ impl PhysicalExpr for Search {
             DataType::Utf8 => self.matches(texts.as_string::<i32>()),
             DataType::LargeUtf8 => self.matches(texts.as_string::<i64>()),
             DataType::Utf8View => self.matches(texts.as_string_view()),
-            // Each value of a dictionary is looked at once.
+            // Each value of a dictionary is searched once.
             _ => return self.original.evaluate(batch),
         };
         Ok(ColumnarValue::Array(Arc::new(matches)))

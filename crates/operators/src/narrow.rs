@@ -1,9 +1,10 @@
 //! Decimal arithmetic in 64 bits where the values allow it.
 //!
-//! SQL gives `price * (1 - discount)` a type of up to 38 digits, 128 bits, whatever the values are. Here the
-//! operands of a batch are narrowed to 64 bits, and if their smallest and largest values show that nothing on the
-//! way can overflow, the whole expression is computed in 64 bits and the result widened: the same values, for a
-//! fraction of the time. Otherwise the expression is evaluated as it was. What type results have is not touched.
+//! SQL gives `price * (1 - discount)` a type of up to 38 digits, 128 bits, whatever the values are. This
+//! expression narrows the operands of a batch to 64 bits. If their smallest and largest values show that no
+//! intermediate value can overflow, it computes everything in 64 bits and widens the result: the same values,
+//! for a fraction of the time. Otherwise it evaluates the original expression. The type of results does not
+//! change.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -45,7 +46,7 @@ struct NarrowDecimal {
     scale: i8,
 }
 
-/// What is computed. The scale of a node is that of its decimals.
+/// A node of the computation. Its scale is that of its decimals.
 #[derive(Debug)]
 pub(crate) enum Node {
     Leaf(Arc<dyn PhysicalExpr>),
@@ -70,7 +71,7 @@ pub(crate) enum Arithmetic {
 }
 
 impl NarrowDecimal {
-    /// `None` if `expr` is no sum, difference or product of decimals, or follows other rules than those of
+    /// `None` if `expr` is not a sum, difference or product of decimals, or follows other rules than those of
     /// [`Operation`].
     fn new(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Option<Self>> {
         if !expr.is::<BinaryExpr>() {
@@ -118,7 +119,7 @@ impl Node {
     }
 }
 
-/// An expression that is no arithmetic itself, with the arithmetic in it narrowed.
+/// An expression that is not arithmetic itself, with the arithmetic in it narrowed.
 fn narrowed_below(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
     if expr.is::<BinaryExpr>() {
         return Ok(Arc::clone(expr));
@@ -133,7 +134,7 @@ fn narrowed_below(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<d
     if changed { Arc::clone(expr).with_new_children(children) } else { Ok(Arc::clone(expr)) }
 }
 
-/// No value is smaller or larger.
+/// The minimum and the maximum of some values.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) min: i128,
@@ -141,13 +142,13 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// If all values between fit 64 bits.
+    /// The bounds of these values, if they fit 64 bits.
     fn checked(values: [i128; 4]) -> Option<Self> {
         let (min, max) = values.into_iter().fold((i128::MAX, i128::MIN), |(a, b), v| (a.min(v), b.max(v)));
         (i64::try_from(min).is_ok() && i64::try_from(max).is_ok()).then_some(Bounds { min, max })
     }
 
-    /// Products and sums of 64-bit values fit 128 bits.
+    /// The bounds of a result. Products and sums of 64-bit values fit 128 bits.
     pub(crate) fn of(op: Arithmetic, a: Bounds, b: Bounds) -> Option<Bounds> {
         let apply = |a: i128, b: i128| match op {
             Arithmetic::Add => a + b,
@@ -169,7 +170,7 @@ enum Narrow {
     Array(Vec<i64>),
 }
 
-/// Values with their bounds and with where they are null.
+/// Values with their bounds and their nulls.
 struct Operand {
     values: Narrow,
     bounds: Bounds,
@@ -182,7 +183,7 @@ impl Operand {
         Operand { values: Narrow::Scalar(value), bounds: Bounds { min: wide, max: wide }, nulls: None }
     }
 
-    /// `None` if some value does not fit.
+    /// `None` if a value does not fit.
     fn array(array: &Decimal128Array) -> Option<Self> {
         let values = values_in_64_bits(array)?;
         let (min, max) = values.iter().fold((i64::MAX, i64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
@@ -193,7 +194,7 @@ impl Operand {
 }
 
 impl Node {
-    /// The node's values, or `None` if they, or something on the way to them, may not fit.
+    /// The node's values, or `None` if they, or intermediate values, may not fit.
     fn compute(&self, batch: &RecordBatch) -> Result<Option<Operand>> {
         let operation = match self {
             Node::Leaf(expr) => {
@@ -219,7 +220,7 @@ impl Operation {
         let bounds = Bounds::of(self.op, a, b)?;
         let nulls = NullBuffer::union(left.nulls.as_ref(), right.nulls.as_ref());
         let (f, g) = (self.left_factor, self.right_factor);
-        // Nothing can overflow; wrapping operations only spare the check.
+        // Cannot overflow; wrapping operations avoid the check.
         let values = match self.op {
             Arithmetic::Multiply => combine(left.values, right.values, |a, b| a.wrapping_mul(b)),
             Arithmetic::Add if f == 1 && g == 1 => {
@@ -289,7 +290,7 @@ impl PhysicalExpr for NarrowDecimal {
         self: Arc<Self>,
         children: Vec<Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn PhysicalExpr>> {
-        // Over another expression, whose columns may be others, nothing is known.
+        // Over another expression, whose columns may differ, the narrowing does not hold.
         match <[Arc<dyn PhysicalExpr>; 1]>::try_from(children) {
             Ok([child]) if child.eq(&self.original) => Ok(self),
             Ok([child]) => Ok(child),
@@ -365,7 +366,7 @@ mod tests {
         binary(product, Operator::Plus, column("price"))
     }
 
-    /// Both ways to the values, and whether 64 bits were enough.
+    /// The values computed in both ways, and whether 64 bits were enough.
     fn both(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> (ArrayRef, ArrayRef, bool) {
         let narrow = narrowed(Arc::clone(expr), &batch.schema()).unwrap();
         assert!(narrow.transformed);
@@ -390,7 +391,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_computed_as_before() {
-        // A product of 30 digits: too many for 64 bits, not for 128.
+        // A product of 30 digits: too many for 64 bits, but not for 128.
         let largest = 10i128.pow(15) - 1;
         let batch = batch(&[Some(largest), Some(-largest)], &[Some(-largest), Some(5)]);
         let column = |name| col(name, &batch.schema()).unwrap();

@@ -1,6 +1,6 @@
-//! A stream that runs already as the leaf of a plan.
+//! A running stream as the leaf of a plan.
 //!
-//! An operator that has read part of its input hands what is left to operators of DataFusion.
+//! An operator that has read part of its input passes the rest to operators of DataFusion.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ impl RestExec {
         RestExec::known(stream, nothing)
     }
 
-    /// The same, with what is known of the rows of the stream.
+    /// As [`Self::new`], with the known properties of the stream's rows.
     pub fn known(stream: SendableRecordBatchStream, equivalences: EquivalenceProperties) -> Self {
         let properties = PlanProperties::new(
             equivalences,

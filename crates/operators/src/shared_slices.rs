@@ -1,11 +1,11 @@
-//! What is computed of slices, once for all queries that are in progress at the same time and compute the
-//! same.
+//! Results for slices, computed once for all running queries that compute the same.
 //!
-//! That may be an aggregation, of which the state of a slice is what its rows add up to, or a conjunct of a
-//! filter, of which it is the rows for which that is true. A state is made by the first query that needs it
-//! while there is another. Nobody waits for it: who finds it in work computes something else first, or for
-//! itself. When the last of these queries has ended the states rest for some seconds: panels of a dashboard
-//! that come one after the other may miss each other by little.
+//! The result may be that of an aggregation: the state of a slice is the totals of its rows. It may be that
+//! of a conjunct of a filter: the state of a slice is the rows for which the conjunct is true. The first
+//! query that needs a state makes it, if there is another query. No query waits for a state: a query that
+//! finds it in progress computes something else first, or computes it for itself. When the last of these
+//! queries has ended, the states are retained for some seconds, because panels of a dashboard that come one
+//! after the other may miss each other by little.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,25 +18,25 @@ use datafusion::physical_plan::metrics::Count;
 use crate::lock::lock;
 use crate::slice_name::SliceName;
 
-/// What is computed of slices.
+/// A computation on slices.
 pub trait PerSlice: fmt::Debug + Send + Sync {
-    /// What it comes to for all rows of a slice.
+    /// The result for all rows of a slice.
     type State: fmt::Debug + Send + Sync;
 
-    /// Returns whether `other` has the same states, however it is called.
+    /// Returns whether `other` has the same states, regardless of names.
     fn is_as(&self, other: &Self) -> bool;
 
     /// Bytes of a state in memory.
     fn bytes(state: &Self::State) -> usize;
 }
 
-/// Where the memory of states is booked.
+/// The account of the states' memory.
 pub trait Room: fmt::Debug + Send + Sync {
-    /// States have so many bytes from now on; false if that is too much, and they have what they had.
+    /// Sets the bytes of the states. Returns false, and changes nothing, if that is too much.
     fn resize(&self, bytes: u64) -> bool;
 }
 
-/// The states of all queries that have one place for them, as those on an engine.
+/// The states of all queries that share one place for them, for example those of one engine.
 #[derive(Debug)]
 pub struct SharedSlices<K: PerSlice> {
     known: Mutex<Vec<Arc<States<K>>>>,
@@ -52,27 +52,27 @@ impl<K: PerSlice> Default for SharedSlices<K> {
 #[derive(Debug, Default)]
 struct Books {
     bytes: u64,
-    /// What [`Room`] was told.
+    /// The bytes booked with [`Room`].
     booked: u64,
 }
 
-/// Memory is booked in multiples of this.
+/// The unit in which memory is booked.
 const BOOKED_BYTES: u64 = 16 << 10;
 
-/// A state takes this much beside itself, with a slice for which none could be made.
+/// The bytes of an entry in addition to its state. A slice for which none could be made has an entry too.
 const ENTRY_BYTES: usize = 192;
 
-/// After so many slices of which no state could be made there are no more attempts, unless most succeed.
+/// The number of slices without a possible state after which no more attempts are made, unless most succeed.
 const FAILURES_MAX: usize = 16;
 
-/// So long states rest, unless others need their room.
+/// The time for which unused states are retained, unless other states need their room.
 const RESTS_FOR: Duration = Duration::from_secs(5);
 
-/// All states of one.
+/// All states of one computation.
 #[derive(Debug)]
 struct States<K: PerSlice> {
     of: Arc<K>,
-    /// Queries in progress. Changed under the lock of [`SharedSlices::known`].
+    /// The number of running queries. Changed under the lock of [`SharedSlices::known`].
     members: AtomicUsize,
     kept: Mutex<Kept<K>>,
 }
@@ -82,7 +82,7 @@ struct Kept<K: PerSlice> {
     slices: HashMap<SliceName, Slot<K::State>>,
     bytes: u64,
     failures: usize,
-    /// When the last query ended.
+    /// The time at which the last query ended.
     rests_since: Option<Instant>,
 }
 
@@ -96,11 +96,11 @@ impl<K: PerSlice> Default for Kept<K> {
 enum Slot<S> {
     Made(Arc<S>),
     InWork,
-    /// It cannot be made.
+    /// The state cannot be made.
     Failed,
 }
 
-/// A query's part in the states of what it computes.
+/// A query's membership in the states of its computation.
 #[derive(Debug)]
 pub struct Member<K: PerSlice> {
     shared: Arc<SharedSlices<K>>,
@@ -108,35 +108,35 @@ pub struct Member<K: PerSlice> {
     room: Arc<dyn Room>,
 }
 
-/// A partition's part.
+/// A partition's part in the states.
 #[derive(Clone, Debug)]
 pub struct Part<K: PerSlice> {
-    /// The query's.
+    /// The query's membership.
     pub member: Arc<Member<K>>,
-    /// States that were taken from other queries.
+    /// The number of states taken from other queries.
     pub taken: Count,
-    /// States that were made for them.
+    /// The number of states made for other queries.
     pub made: Count,
 }
 
-/// What there is for a slice.
+/// The result of a search for a slice's state.
 pub enum Found<'a, K: PerSlice> {
     /// Its state.
     State(Arc<K::State>),
-    /// Others may want the state.
+    /// Other queries may want the state; the caller may make it.
     Wanted(Claim<'a, K>),
-    /// It is in work, cannot be made, or nobody else wants it.
+    /// It is in progress, cannot be made, or no other query wants it.
     Nothing,
 }
 
-/// A state that nobody else makes meanwhile. Dropped, it is one that cannot be made.
+/// The exclusive right to make a state. If it is dropped, the state counts as impossible.
 pub struct Claim<'a, K: PerSlice> {
     part: &'a Part<K>,
     name: SliceName,
 }
 
 impl<K: PerSlice> SharedSlices<K> {
-    /// Takes part in the states of `of`, with other queries that compute the same.
+    /// Joins the states of `of`, shared with other queries that compute the same.
     pub fn join(self: &Arc<Self>, of: &Arc<K>, room: &Arc<dyn Room>) -> Arc<Member<K>> {
         let mut known = self.without_resting(&**room, Instant::now().checked_sub(RESTS_FOR));
         let found = known.iter().find(|states| states.of.is_as(of)).map(Arc::clone);
@@ -156,11 +156,12 @@ impl<K: PerSlice> SharedSlices<K> {
             lock(&states.kept).rests_since = Some(now);
         }
         drop(known);
-        // Those without any state need no rest.
+        // Computations without any state need not be retained.
         drop(self.without_resting(room, None));
     }
 
-    /// What is known, without states that rest since `before` or longer, and without those that rest and are none.
+    /// The known computations, without those whose states have been unused since `before` or longer, and
+    /// without unused ones that have no states.
     fn without_resting(
         &self,
         room: &dyn Room,
@@ -191,7 +192,7 @@ impl<K: PerSlice> SharedSlices<K> {
         }
     }
 
-    /// Books so many bytes more; false if there is no room for them.
+    /// Books this many more bytes. Returns false if there is no room for them.
     fn take(&self, room: &dyn Room, bytes: u64) -> bool {
         let mut books = lock(&self.books);
         let booked = (books.bytes + bytes).next_multiple_of(BOOKED_BYTES);
@@ -214,7 +215,7 @@ impl<K: PerSlice> Member<K> {
         }
         let mut kept = lock(&self.states.kept);
         if !has_room {
-            // Some may be of files that were replaced.
+            // Some may belong to files that were replaced.
             shared.clear(&mut kept, room);
             has_room = shared.take(room, bytes);
         }
@@ -239,7 +240,7 @@ impl<K: PerSlice> Part<K> {
         matches!(lock(&self.member.states.kept).slices.get(&name), Some(Slot::InWork))
     }
 
-    /// The state of a slice, or the task to make it, if it `may` be.
+    /// The state of a slice, or the right to make it, if it `may` be made.
     pub fn find(&self, name: SliceName, may: bool) -> Found<'_, K> {
         let states = &self.member.states;
         let mut kept = lock(&states.kept);
@@ -261,7 +262,7 @@ impl<K: PerSlice> Part<K> {
 }
 
 impl<K: PerSlice> Claim<'_, K> {
-    /// The state was made.
+    /// Enters the state that was made.
     pub fn made(self, state: K::State) -> Arc<K::State> {
         let state = Arc::new(state);
         self.part.made.add(1);
@@ -286,7 +287,7 @@ mod tests {
 
     use super::*;
 
-    /// Room for so many bytes.
+    /// Room for this many bytes.
     #[derive(Debug)]
     struct Limited {
         most: u64,
@@ -303,7 +304,7 @@ mod tests {
         }
     }
 
-    /// What adds up this column.
+    /// The sum of this column.
     #[derive(Debug)]
     struct Sum(String);
 

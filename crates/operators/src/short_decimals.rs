@@ -1,8 +1,8 @@
 //! Decimals of up to 18 digits in 64 bits.
 //!
-//! Files store most of them as integers of 32 or 64 bits, SQL gives them 128. Shared arrays of half the size cost half the
-//! memory and half the copying. Whoever needs the type that SQL gave gets a cast, after rows were filtered; comparisons
-//! with constants are made in 64 bits.
+//! Files store most of them as integers of 32 or 64 bits; SQL gives them 128 bits. Shared arrays of half the
+//! size cost half the memory and half the copying. Operators that need SQL's type get a cast, after rows were
+//! filtered. Comparisons with constants are computed in 64 bits.
 
 use std::sync::Arc;
 
@@ -55,8 +55,8 @@ pub fn without_widening(expr: Arc<dyn PhysicalExpr>, decoding: &Schema) -> Resul
     })
 }
 
-/// Short decimals of 128 bits in 64; `None` if it is another array, or a file stores values that its type does not have
-/// and 64 bits do not hold.
+/// Short decimals of 128 bits in 64 bits; `None` if the array has another type, or a file stores values
+/// outside of its type that 64 bits do not hold.
 pub fn shortened_array(array: &ArrayRef) -> Option<ArrayRef> {
     let Some(DataType::Decimal64(precision, scale)) = shortened(array.data_type()) else { return None };
     let wide = array.as_primitive::<Decimal128Type>();
@@ -64,7 +64,8 @@ pub fn shortened_array(array: &ArrayRef) -> Option<ArrayRef> {
     Some(Arc::new(short.with_precision_and_scale(precision, scale).ok()?))
 }
 
-/// A column of a scan that marks rows, as `data_type`: numbers may have come as narrower integers, those of decimals unscaled.
+/// A column of a scan that marks rows, as `data_type`. Numbers may have come as narrower integers, and
+/// decimals unscaled.
 pub(crate) fn of_scan(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let short = shortened(data_type).unwrap_or_else(|| data_type.clone());
     let array = match short {
@@ -79,10 +80,10 @@ pub(crate) fn of_scan(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef
     Ok(cast(&array, data_type)?)
 }
 
-/// The values of an array in 64 bits, anything where it is null; `None` if one does not fit.
+/// The values of an array in 64 bits, with any value for nulls; `None` if one does not fit.
 pub(crate) fn values_in_64_bits(array: &Decimal128Array) -> Option<Vec<i64>> {
     let wide = array.values();
-    // Zero as long as the upper half repeats the sign of the lower one.
+    // Zero as long as the upper half repeats the sign of the lower half.
     let excess = wide.iter().fold(0, |excess, v| excess | (((v >> 64) as i64) ^ ((*v as i64) >> 63)));
     let fits = |row: usize| array.is_null(row) || i64::try_from(wide[row]).is_ok();
     if excess != 0 && !(0..array.len()).all(fits) {
@@ -91,8 +92,8 @@ pub(crate) fn values_in_64_bits(array: &Decimal128Array) -> Option<Vec<i64>> {
     Some(wide.iter().map(|v| *v as i64).collect())
 }
 
-/// `expr`, which was made for the file's schema, `physical`, over columns decoded to `decoding`: the same values. Columns
-/// that have 64 bits in both stay as they are.
+/// Adapts `expr`, which was made for the file's schema, `physical`, to columns decoded to `decoding`, with
+/// the same values. Columns that have 64 bits in both schemas stay as they are.
 ///
 /// # Errors
 /// If `expr` has no type over `decoding`.
@@ -117,7 +118,7 @@ pub fn over_short_columns(
     expr.transform_down(rewrite).data()
 }
 
-/// A comparison of a short column with constants, or another of its type, without a cast.
+/// A comparison of a short column with constants, or with another column of its type, without a cast.
 fn comparison(expr: &Arc<dyn PhysicalExpr>, decoding: &Schema) -> Result<Option<Arc<dyn PhysicalExpr>>> {
     if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
         if !binary.op().supports_propagation() {
@@ -227,14 +228,14 @@ mod tests {
         agree(binary(column("price"), Operator::Multiply, column("rate"), &physical).unwrap());
         agree(binary(column("price"), Operator::Lt, column("packed"), &physical).unwrap());
         agree(binary(column("long"), Operator::Lt, decimal(150, 38), &physical).unwrap());
-        // What the file itself declares to have 64 bits.
+        // A column that the file itself declares to have 64 bits.
         let short = agree(column("short"));
         assert!(short.is::<Column>());
         let literal = lit(ScalarValue::Decimal64(Some(150), 15, 2));
         agree(binary(column("short"), Operator::Lt, literal, &physical).unwrap());
         let wide = |column| Arc::new(CastExpr::new(column, DataType::Decimal128(15, 2), None)) as _;
         agree(binary(wide(column("short")), Operator::Lt, column("price"), &physical).unwrap());
-        // A constant that 64 bits do not hold, of a type that a careless writer of plans may have given it.
+        // A constant that 64 bits do not hold, in a type that a faulty plan may have given it.
         agree(binary(column("price"), Operator::Lt, decimal(10i128.pow(20), 15), &physical).unwrap());
     }
 

@@ -1,19 +1,20 @@
-//! Names of slices: who makes a batch notes in its schema which rows these are.
+//! Names of slices: the producer of a batch notes in its schema which rows the batch has.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 
-/// Which rows a batch has. Batches with one name have equal rows in the same order, whichever of them are marked.
+/// The identity of a batch's rows. Batches with one name have equal rows in the same order, regardless of
+/// marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SliceName(pub [u64; 4]);
 
-/// Where it stands among the notes of a schema.
+/// The key of the name in a schema's metadata.
 const NOTE: &str = "coscan_slice";
 
 impl SliceName {
-    /// `schema` for a batch that has the rows with this name, `rows` of them, and no others.
+    /// `schema` for a batch with exactly the `rows` rows of this name.
     pub fn noted(self, schema: &Schema, rows: usize) -> SchemaRef {
         let SliceName([a, b, c, d]) = self;
         let mut notes = schema.metadata().clone();
@@ -21,7 +22,8 @@ impl SliceName {
         Arc::new(Schema::new_with_metadata(schema.fields().clone(), notes))
     }
 
-    /// The name of all rows of a batch together, if they have one. A part of a batch has the notes of the whole.
+    /// The name of all rows of a batch together, if they have one. A part of a batch has the metadata of the
+    /// whole.
     pub(crate) fn of(batch: &RecordBatch) -> Option<Self> {
         let mut numbers = batch.schema_ref().metadata().get(NOTE)?.split(' ');
         let mut next = || numbers.next()?.parse::<u64>().ok();

@@ -1,7 +1,8 @@
 //! Strings of a batch with buffers of their own.
 //!
-//! Views of strings keep the buffers of all batches that they come from, and all of a buffer for one value in it. Who keeps few
-//! rows of many copies their strings. Which batches are worth it is for the caller to say.
+//! Views of strings keep the buffers of all batches that they come from, and a whole buffer for one value in
+//! it. An operator that keeps few of many rows copies their strings. The caller decides for which batches
+//! that is worthwhile.
 
 use std::sync::Arc;
 
@@ -11,12 +12,13 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{ByteViewType, DataType};
 use datafusion::common::Result;
 
-/// The batch with its strings copied into buffers of their own, in the columns of views for which `is_copied` says so. It is told
-/// how many bytes the buffers of a column have, and can ask how many of them its values use, which looks at every value.
+/// The batch with its strings copied into buffers of their own, in the columns of views for which `is_copied`
+/// returns true. `is_copied` gets the bytes of a column's buffers, and a function for the bytes that its
+/// values use, which looks at every value.
 ///
 /// # Errors
 ///
-/// Arrow refuses the batch, which it never does for columns of the same types and lengths.
+/// If Arrow refuses the batch, which does not happen for columns of the same types and lengths.
 pub fn with_own_buffers(
     batch: &RecordBatch,
     is_copied: impl Fn(usize, &dyn Fn() -> usize) -> bool,
@@ -46,7 +48,7 @@ fn says<T: ByteViewType + ?Sized>(
 }
 
 /// Returns whether two arrays are the same views of strings in the same memory. While both exist, neither's
-/// memory is another's.
+/// memory is reused.
 pub fn same_views(a: &ArrayRef, b: &ArrayRef) -> bool {
     fn place(array: &ArrayRef) -> Option<(*const u128, usize)> {
         let views = match array.data_type() {

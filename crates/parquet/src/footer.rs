@@ -1,8 +1,8 @@
-//! A footer's bytes become metadata, also where writers erred.
+//! Decoding of a footer's bytes, with repairs of writers' errors.
 //!
-//! The decoder of the parquet crate reads them as they are. Where it fails, and where a look at the schema and the number of
-//! row groups says that it would fail or misread, the bytes are written again without what is wrong, and decoded then.
-//! Says nothing about statistics; see [`crate::believed`].
+//! The decoder of the parquet crate reads the bytes as they are. If it fails, or if the schema or the number
+//! of row groups shows that it would fail or misread, the bytes are written again without the faults, and
+//! then decoded. This module does not judge statistics; see [`crate::believed`].
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::schema::{Bad, DEPTH_MAX, Element};
 use crate::shape::{COLUMN_ORDERS, KEY_VALUES, ROW_GROUP, Rewriter};
 use crate::thrift::{Input, put_binary, put_field, put_int, put_list, wire};
 
-/// The decoder numbers row groups in 16 bits.
+/// The maximum number of row groups: the decoder numbers them in 16 bits.
 const GROUPS_MAX: usize = i16::MAX as usize;
 
 /// Decodes the bytes of a footer, without the length and the magic after them.
@@ -38,24 +38,25 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<ParquetMetaData> {
             return Ok(metadata);
         }
     }
-    // What the decoder says of the bytes as they are; they were not too many for it.
+    // The decoder's error for the bytes as they are, if the bytes were not too many for it.
     error.map_or_else(|| Err(ParquetError::General("the footer is malformed".into())), Err)
 }
 
 struct Look {
-    /// True if the decoder reads the footer if it is well-formed.
+    /// True if the decoder can read the footer, provided that it is well-formed.
     is_plain: bool,
     has_intervals: bool,
 }
 
-/// Returns whether the writer says which types of Arrow columns are: then intervals have months, or days and
+/// Returns whether the writer states the Arrow types of columns. Then intervals have months, or days and
 /// milliseconds.
 fn says_arrow_types(metadata: &ParquetMetaData) -> bool {
     let mut pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
     pairs.any(|pair| pair.key == ARROW_SCHEMA_META_KEY)
 }
 
-/// Looks at the schema and at the number of row groups. Fails where a decoder would need any amount of memory or stack.
+/// Inspects the schema and the number of row groups. Fails where a decoder would need unbounded memory or
+/// stack.
 fn look(bytes: &[u8]) -> Result<Look> {
     let malformed =
         || ParquetError::General("the footer is malformed: its lists are longer than its bytes".into());
@@ -68,7 +69,7 @@ fn look(bytes: &[u8]) -> Result<Look> {
                 let (_, count) = input.list().ok_or_else(malformed)?;
                 match Element::read(&mut input, count) {
                     Ok(root) => (is_plain, has_intervals) = (is_plain && !root.is_odd(), root.has_interval()),
-                    // The decoder says what is wrong, or it is repaired.
+                    // The decoder reports the fault, or it is repaired.
                     Err(Bad::Malformed) => return Ok(Look { is_plain, has_intervals }),
                     Err(Bad::TooDeep) => {
                         let text = format!("columns are nested in more than {DEPTH_MAX} groups");
@@ -87,16 +88,16 @@ fn look(bytes: &[u8]) -> Result<Look> {
     Ok(Look { is_plain, has_intervals })
 }
 
-/// A footer that is written again, in parts.
+/// A footer to be written again, in parts.
 #[derive(Default)]
 struct Footer {
     version: i64,
     /// The list of the schema's elements.
     schema: Vec<u8>,
-    /// Places of columns that are intervals and are not annotated as such.
+    /// Positions of columns that are intervals and are not annotated as such.
     intervals: Vec<usize>,
     rows: i64,
-    /// Row groups, one after the other, and where each ends.
+    /// The row groups, one after the other, and the end of each.
     groups: Vec<u8>,
     ends: Vec<usize>,
     /// Other fields, with their numbers and types.
@@ -104,7 +105,7 @@ struct Footer {
 }
 
 impl Footer {
-    /// `None` if the bytes are malformed or lack what no reader can do without.
+    /// `None` if the bytes are malformed or lack fields that every reader needs.
     fn read(bytes: &[u8], rewriter: Rewriter) -> Option<Footer> {
         let (mut input, mut last) = (Input::new(bytes), 0);
         let mut footer = Footer { version: 1, ..Footer::default() };
@@ -179,12 +180,12 @@ impl Footer {
             let part = ParquetMetaDataReader::decode_metadata_with_options(&bytes, Some(&options))?;
             groups.extend(ParquetMetaDataBuilder::new_from_metadata(part).take_row_groups());
         }
-        // Their numbers are those within a part: better none.
+        // Their numbers are those within a part, so they are left out.
         let groups = groups.into_iter().map(unnumbered).collect::<Result<_>>()?;
         Ok(first.set_row_groups(groups).build())
     }
 
-    /// A footer with these of the row groups.
+    /// A footer with these row groups.
     fn with_groups(&self, start: usize, end: usize) -> Vec<u8> {
         let mut out = Vec::new();
         put_field(0, 1, wire::I32, &mut out);

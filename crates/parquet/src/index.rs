@@ -1,8 +1,8 @@
-//! Page indexes: decoded and believed only if they are of the row groups that they are beside.
+//! Page indexes: decoded and trusted only if they belong to their row groups.
 //!
-//! An index saves work and decides nothing: one that is malformed, lies outside the file or contradicts the row group is
-//! ignored, with all others of the file. Metadata then does not mention it, so that no reader tries again. Bounds of pages
-//! are not looked at.
+//! An index saves work and decides nothing. If one is malformed, lies outside the file or contradicts the row
+//! group, all indexes of the file are ignored. The metadata then mentions none, so that no reader tries
+//! again. This module does not check bounds of pages.
 
 use std::ops::Range;
 
@@ -19,15 +19,16 @@ use parquet::file::page_index::offset_index::PageLocation;
 use crate::mend::with_columns;
 use crate::thrift::Input;
 
-/// Indexes lie next to each other; with more bytes between them they are not read.
+/// The maximum number of bytes between indexes. Indexes lie next to each other; if they are further apart,
+/// they are not read.
 const BETWEEN_BYTES_MAX: u64 = 16 << 20;
 
-/// Where the page indexes of a file are, which ends with a footer at `end`.
+/// The position of the page indexes in a file whose footer is at `end`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Place {
     Nowhere,
     Bytes(Range<u64>),
-    /// They cannot be there.
+    /// An impossible position.
     Wrong(&'static str),
 }
 
@@ -50,19 +51,19 @@ pub(crate) fn place(metadata: &ParquetMetaData, end: u64) -> Place {
     }
 }
 
-/// Place and length of a column's indexes, as far as the metadata has them.
+/// Position and length of a column's indexes, as far as the metadata has them.
 fn mentioned(column: &ColumnChunkMetaData) -> impl Iterator<Item = (i64, i32)> {
     let of_columns = column.column_index_offset().zip(column.column_index_length());
     let of_offsets = column.offset_index_offset().zip(column.offset_index_length());
     of_columns.into_iter().chain(of_offsets)
 }
 
-/// Returns whether a column says where an index of it is.
+/// Returns whether a column states the position of an index.
 fn mentions(column: &ColumnChunkMetaData) -> bool {
     column.column_index_offset().is_some() || column.offset_index_offset().is_some()
 }
 
-/// The metadata with the page indexes in these bytes; an error says why they cannot be believed.
+/// The metadata with the page indexes in these bytes. The error is the reason why they cannot be trusted.
 pub(crate) fn with_indexes(
     metadata: ParquetMetaData,
     range: &Range<u64>,
@@ -89,13 +90,14 @@ pub(crate) fn with_indexes(
     }
 }
 
-/// Decoders make room for as many elements as a list says it has.
+/// Returns whether the bytes begin with a list of a possible length: decoders make room for as many elements
+/// as a list states.
 fn begins_with_a_list(bytes: &[u8]) -> bool {
     let mut input = Input::new(bytes);
     input.byte().is_some() && input.list().is_some()
 }
 
-/// Returns whether indexes are those of their row groups.
+/// Returns whether indexes belong to their row groups.
 fn check(metadata: &ParquetMetaData) -> Result<(), String> {
     let Some(offsets) = metadata.offset_index() else {
         return Err("not all columns have one".into());
@@ -124,8 +126,8 @@ fn check_column(
     }
     let (start, length) = column.byte_range();
     let end = start.saturating_add(length);
-    // Behind the dictionary, one page follows the other. Some writers leave out the headers of pages where they say how long
-    // the pages are.
+    // Behind the dictionary, one page follows the other. Some writers leave out the headers of pages in the
+    // stated lengths of pages.
     let (mut place, mut row) = (None, None);
     for page in pages {
         let bytes = u64::try_from(page.offset).ok().zip(u64::try_from(page.compressed_page_size).ok());

@@ -1,7 +1,8 @@
 //! Intervals of months, days and milliseconds.
 //!
-//! The decoder of the parquet crate drops the months, or days and milliseconds. Here these columns are what the format stores,
-//! 12 bytes. The Arrow schema of the file marks them, so that the code that makes tables finds them.
+//! The decoder of the parquet crate drops the months, or days and milliseconds. This module turns these
+//! columns into the 12 bytes that the format stores. The Arrow schema of the file marks them, so that the
+//! code that makes tables finds them.
 
 use std::sync::Arc;
 
@@ -10,11 +11,11 @@ use parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arro
 use parquet::errors::Result;
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataBuilder};
 
-/// The key in a field's metadata by which 12 bytes are an interval: months, days and milliseconds, each a little-endian
-/// integer of 32 bits without a sign.
+/// The key in a field's metadata by which 12 bytes are an interval: months, days and milliseconds, each a
+/// little-endian integer of 32 bits without a sign.
 pub const INTERVAL: &str = "coscan:interval";
 
-/// The metadata with a mark at each of these columns, which are counted as the format counts them.
+/// The metadata with a mark at each of these columns, which are numbered as in the format.
 pub(crate) fn with_intervals(metadata: ParquetMetaData, intervals: &[usize]) -> Result<ParquetMetaData> {
     if intervals.is_empty() {
         return Ok(metadata);

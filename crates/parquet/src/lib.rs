@@ -1,10 +1,11 @@
-//! Footers of Parquet files, as coscan believes them.
+//! Footers of Parquet files, reduced to what coscan trusts.
 //!
-//! Every footer that coscan uses comes through this crate: [`FooterReader`] says which bytes it needs, and makes metadata of
-//! them. What the decoder of the parquet crate cannot read, though other engines do, is repaired first. Page indexes that
-//! contradict the file are ignored. [`believed`] takes away what must not be relied on.
+//! Every footer that coscan uses comes through this crate. [`FooterReader`] returns the ranges to read, and
+//! makes metadata of them. Footers that other engines read and the decoder of the parquet crate does not are
+//! repaired first. Page indexes that contradict the file are ignored. [`believed`] removes statements that
+//! must not be trusted.
 //!
-//! There is no I/O here, and no query engine.
+//! This crate has no I/O and no query engine.
 
 #![deny(missing_docs)]
 
@@ -30,11 +31,12 @@ use crate::writer::Writer;
 pub use intervals::INTERVAL;
 pub use reader::{FooterReader, Step, read_footer};
 
-/// The metadata without statistics, page indexes and orders that may not be believed.
+/// Returns the metadata without statistics, page indexes and orders that cannot be trusted.
 ///
-/// What is left holds for all rows: bounds of floating-point columns include NaN, the greatest number; a count of nulls stands beside all
-/// statistics; and all row groups claim one order, the longest in which the file as a whole is proven to be. Metadata that were made
-/// by this function stay as they are. Takes time linear in row groups times columns, and in pages if the page index is there.
+/// The rest holds for all rows. Bounds of floating-point columns include NaN, the greatest number. All
+/// statistics have a count of nulls. All row groups state one order, the longest in which the file as a whole
+/// is proven to be. Metadata that this function has already processed do not change. Cost: linear in row
+/// groups times columns, and in pages if the page index is there.
 pub fn believed(metadata: ParquetMetaData) -> ParquetMetaData {
     let writer = Writer::parse(metadata.file_metadata().created_by());
     let mut builder = metadata.into_builder();
@@ -48,8 +50,8 @@ pub fn believed(metadata: ParquetMetaData) -> ParquetMetaData {
     with_believed_pages(metadata.into_builder().set_row_groups(row_groups).build())
 }
 
-/// The metadata with a page index that may be believed; everything else stays as it is. For metadata whose page index was read
-/// later than their footer.
+/// Returns the metadata with a page index that can be trusted; everything else stays as it is. For metadata
+/// whose page index was read later than their footer.
 pub fn with_believed_pages(metadata: ParquetMetaData) -> ParquetMetaData {
     if metadata.column_index().is_none() {
         return metadata;

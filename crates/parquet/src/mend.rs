@@ -1,16 +1,17 @@
-//! What decoded metadata says of rows, pages and sizes, put right where writers are known to err.
+//! Repairs of decoded metadata: rows, pages and sizes that writers are known to state wrongly.
 //!
-//! A file has as many rows as its row groups. Sizes and offsets that cannot be are errors: readers of columns assume them.
+//! A file has as many rows as its row groups. Impossible sizes and offsets are errors, because readers of
+//! columns rely on them.
 
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{
     ColumnChunkMetaData, FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, RowGroupMetaData,
 };
 
-/// Headers of dictionaries are no longer (Arrow's C++ reader has the same number).
+/// The maximum length of a dictionary's header (Arrow's C++ reader has the same number).
 const HEADER_BYTES_MAX: u64 = 100;
 
-/// The metadata as readers may take it; `end` is where the footer begins.
+/// The repaired metadata; `end` is the offset of the footer.
 pub(crate) fn mended(metadata: ParquetMetaData, end: u64) -> Result<ParquetMetaData> {
     let rows = checked_rows(metadata.row_groups())?;
     let metadata = with_rows(metadata, rows);
@@ -58,7 +59,7 @@ fn checked_rows(groups: &[RowGroupMetaData]) -> Result<i64> {
     Ok(rows)
 }
 
-/// The row groups decide how many rows a file has: some writers left the file's own number at 0.
+/// The row groups decide the number of a file's rows: some writers left the file's own number at 0.
 fn with_rows(metadata: ParquetMetaData, rows: i64) -> ParquetMetaData {
     let file = metadata.file_metadata();
     if file.num_rows() == rows {
@@ -76,8 +77,8 @@ fn with_rows(metadata: ParquetMetaData, rows: i64) -> ParquetMetaData {
     ParquetMetaData::new(file, groups)
 }
 
-/// Where the dictionary is, if it can be there: some writers say 0, others a place behind the data. Without rows there may be a
-/// dictionary and no data, whose place is 0 then.
+/// The offset of the dictionary, if it is possible: some writers state 0, others an offset behind the data.
+/// Without rows there may be a dictionary and no data, whose offset is then 0.
 fn dictionary(column: &ColumnChunkMetaData) -> Option<i64> {
     let data = column.data_page_offset();
     column.dictionary_page_offset().filter(|at| *at > 0 && (*at < data || data == 0))
@@ -87,8 +88,8 @@ fn start(column: &ColumnChunkMetaData) -> i64 {
     dictionary(column).unwrap_or(column.data_page_offset())
 }
 
-/// Where the pages of a column of Impala's end, if its size is more: Impala writes metadata behind each column and says where
-/// it is. Others say another place there.
+/// The end of the pages of a column that Impala wrote, if its stated size is larger: Impala writes metadata
+/// behind each column and states their offset. Other writers state another offset in that field.
 fn end_of_pages(column: &ColumnChunkMetaData) -> Option<i64> {
     let inside = column.data_page_offset() + 1..start(column).saturating_add(column.compressed_size());
     Some(column.file_offset()).filter(|at| inside.contains(at))
@@ -117,7 +118,7 @@ pub(crate) fn with_columns(
     builder.set_column_metadata(columns).build()
 }
 
-/// Returns whether a writer's sizes of column chunks lack the header of the dictionary: parquet-mr did so
+/// Returns whether a writer's sizes of column chunks lack the header of the dictionary: parquet-mr's did
 /// before 1.2.9 (PARQUET-816).
 fn writes_short_sizes(created_by: Option<&str>) -> bool {
     let Some(rest) = created_by.and_then(|by| by.trim().strip_prefix("parquet-mr")) else { return false };
@@ -128,7 +129,8 @@ fn writes_short_sizes(created_by: Option<&str>) -> bool {
     (next(), next(), next()) < (1, 2, 9)
 }
 
-/// Where column chunks, page indexes, bloom filters, metadata beside columns, and the footer begin, ascending.
+/// The starts of column chunks, page indexes, bloom filters, metadata beside columns, and the footer,
+/// ascending.
 fn starts(metadata: &ParquetMetaData, end: u64) -> Vec<u64> {
     let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let of_column = |column: &ColumnChunkMetaData| {
@@ -142,7 +144,7 @@ fn starts(metadata: &ParquetMetaData, end: u64) -> Vec<u64> {
     starts
 }
 
-/// The length of a chunk with room for a header, up to what begins at its end or behind it.
+/// The length of a chunk with room for a header, up to the next start at or behind its end.
 fn padded(start: u64, length: u64, starts: &[u64]) -> u64 {
     let end = start.saturating_add(length);
     let next = starts[starts.partition_point(|next| *next < end)..].first().copied().unwrap_or(end);

@@ -1,12 +1,12 @@
-//! How values of a leaf column compare, by the format's rules.
+//! Comparison of a leaf column's values, by the format's rules.
 
 use std::cmp::Ordering;
 
 use parquet::basic::{ConvertedType, LogicalType, SortOrder, Type};
 use parquet::schema::types::ColumnDescriptor;
 
-/// The upper bounds of floating-point columns: NaN with a payload of our own, by which a bound that was replaced is known. No
-/// program writes them.
+/// The upper bounds of floating-point columns: NaN with a payload of our own, which marks a bound that was
+/// replaced. No program writes them.
 pub(crate) const HALF_NAN: [u8; 2] = 0x7fe5u16.to_le_bytes();
 pub(crate) const FLOAT_NAN: f32 = f32::from_bits(0x7fe5_ca15);
 pub(crate) const DOUBLE_NAN: f64 = f64::from_bits(0x7ffe_5ca1_5ca1_5ca1);
@@ -22,7 +22,7 @@ pub(crate) enum ValueOrder {
     Half,
     Float,
     Double,
-    /// Unsigned bytes, the first difference decides: texts, binaries, UUIDs.
+    /// Unsigned bytes, compared by the first difference: texts, binaries, UUIDs.
     Bytes,
     /// Integers of any one width with the sign in the first byte: decimals.
     SignedBytes,
@@ -31,7 +31,8 @@ pub(crate) enum ValueOrder {
 impl ValueOrder {
     /// The order of a column; `None` where the format defines none, or where writers disagree about it.
     ///
-    /// Decimals in byte arrays are of different widths, and writers compare them byte by byte, signed or unsigned.
+    /// Decimals in byte arrays have different widths, and writers compare them byte by byte, signed or
+    /// unsigned.
     pub(crate) fn of(column: &ColumnDescriptor) -> Option<ValueOrder> {
         let is_decimal = matches!(column.logical_type_ref(), Some(LogicalType::Decimal { .. }))
             || column.converted_type() == ConvertedType::DECIMAL;
@@ -67,7 +68,8 @@ impl ValueOrder {
         matches!(self, Boolean | Signed32 | Signed64 | Float | Double)
     }
 
-    /// Compares two values, each in its plain encoding without a length; NaN is the greatest. `None` if they are too short.
+    /// Compares two values, each in its plain encoding without a length. NaN is the greatest. `None` if they
+    /// are too short.
     pub(crate) fn compare(self, a: &[u8], b: &[u8]) -> Option<Ordering> {
         match self {
             ValueOrder::Boolean => Some(a.first()?.cmp(b.first()?)),
@@ -136,7 +138,8 @@ fn nan_last(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// Ascends with the value of a half-precision number; zeros of both signs are one, NaN is the greatest.
+/// A rank that ascends with the value of a half-precision number. Zeros of both signs are equal, NaN is the
+/// greatest.
 fn half_rank(bytes: &[u8]) -> Option<i32> {
     let bits = u16::from_le_bytes(head(bytes)?);
     let magnitude = i32::from(bits & 0x7fff);

@@ -1,6 +1,6 @@
-//! Which bounds of a page index may be believed: by the same rules as [those of row groups](crate::statistics).
+//! Trusted bounds of a page index, by the same rules as [those of row groups](crate::statistics).
 //!
-//! An index that may not be believed is left out, as if the writer had written none; where pages lie stays known.
+//! An untrusted index is left out, as if the writer had written none. The positions of pages stay known.
 
 use parquet::data_type::AsBytes;
 use parquet::file::metadata::{ColumnChunkMetaData, ColumnIndexBuilder};
@@ -15,7 +15,7 @@ struct Page<'a> {
     bounds: Option<(&'a [u8], &'a [u8])>,
 }
 
-/// The index of a column chunk without what may not be believed.
+/// The index of a column chunk, without untrusted bounds.
 pub(crate) fn believed(
     index: ColumnIndexMetaData,
     column: &ColumnChunkMetaData,
@@ -41,7 +41,7 @@ pub(crate) fn believed(
     if order.is_floating() { with_nan(&pages, column, order) } else { index }
 }
 
-/// The pages of an index; `None` if it has not the bounds of a page that has values.
+/// The pages of an index; `None` if it lacks the bounds of a page that has values.
 fn pages(index: &ColumnIndexMetaData) -> Option<Vec<Page<'_>>> {
     let page = |at: usize| {
         let nulls = index.null_counts().map_or(Some(0), |counts| counts.get(at).copied())?;
@@ -70,7 +70,7 @@ fn pages(index: &ColumnIndexMetaData) -> Option<Vec<Page<'_>>> {
     (0..index.num_pages() as usize).map(page).collect()
 }
 
-/// The index with NaN as the upper bound of each page, and the negative zero where zero is the lower.
+/// The index with NaN as the upper bound of each page, and the negative zero where the lower bound is zero.
 fn with_nan(pages: &[Page<'_>], column: &ColumnChunkMetaData, order: ValueOrder) -> ColumnIndexMetaData {
     let (nan, zero, negative_zero) = order.nan_and_zeros();
     let mut builder = ColumnIndexBuilder::new(column.column_type());

@@ -1,4 +1,5 @@
-//! What to read of a file for its footer and page indexes, one range after the other. Reads nothing itself.
+//! A reader of footers and page indexes that returns the ranges to read, one after the other, and reads
+//! nothing itself.
 
 use std::ops::Range;
 
@@ -9,13 +10,13 @@ use parquet::file::metadata::{FooterTail, ParquetMetaData};
 use crate::index::Place;
 use crate::{believed, footer, index, mend};
 
-/// Length of the footer and magic, at the end of each file.
+/// The length of the footer's length and the magic, at the end of each file.
 const TAIL_BYTES: u64 = 8;
 
 /// A footer that is being read: see [`FooterReader::step`].
 #[derive(Debug)]
 pub struct FooterReader {
-    /// Of the file, in bytes.
+    /// The file's size in bytes.
     size: u64,
     /// The file's last bytes, as far as they were read.
     held: Bytes,
@@ -29,18 +30,18 @@ enum Awaited {
     Indexes(Range<u64>, Box<ParquetMetaData>, Bytes),
 }
 
-/// What a footer needs next.
+/// The next step of reading a footer.
 #[derive(Debug)]
 pub enum Step {
-    /// These bytes of the file, for the next call.
+    /// Read these bytes of the file for the next call.
     Read(Range<u64>),
-    /// Nothing.
+    /// The metadata are complete.
     Done(Box<ParquetMetaData>),
 }
 
 impl FooterReader {
-    /// A reader of the footer of a file of so many bytes, and the range to read first: the last `hint` bytes, or those that
-    /// say how long the footer is. All ranges lie within the file.
+    /// A reader of the footer of a file of `size` bytes, and the range to read first: the last `hint` bytes,
+    /// or the bytes with the length of the footer. All ranges lie within the file.
     pub fn new(size: u64, hint: Option<usize>) -> Result<(Self, Range<u64>)> {
         if size < TAIL_BYTES {
             let text = format!("{size} bytes are too few for a Parquet file");
@@ -50,10 +51,11 @@ impl FooterReader {
         Ok((FooterReader { size, held: Bytes::new(), awaited: Awaited::Tail }, first..size))
     }
 
-    /// Takes the bytes of the last range, and returns what is needed next: another range, or nothing, with the metadata.
+    /// Takes the bytes of the last range, and returns the next step: another range, or the metadata.
     ///
-    /// Page indexes are part of the metadata if all columns have them and they are sound; otherwise the metadata mentions
-    /// none. Fails where the file is no Parquet file, its footer is encrypted, or it cannot be repaired.
+    /// Page indexes are part of the metadata if all columns have them and they are sound; otherwise the
+    /// metadata mention none. Fails if the file is not a Parquet file, its footer is encrypted, or it cannot
+    /// be repaired.
     pub fn step(&mut self, bytes: Bytes) -> Result<Step> {
         match std::mem::replace(&mut self.awaited, Awaited::Tail) {
             Awaited::Tail => {
@@ -104,7 +106,7 @@ impl FooterReader {
         mend::mended(footer::decode(footer)?, start)
     }
 
-    /// Asks for a range, or goes on where its bytes are in memory.
+    /// Asks for a range, or continues if its bytes are in memory.
     fn read(&mut self, range: Range<u64>) -> Result<Step> {
         let held = self.size - self.held.len() as u64;
         match range.start.checked_sub(held) {
@@ -123,7 +125,7 @@ fn without_indexes(metadata: ParquetMetaData, why: &str) -> Result<Step> {
     Ok(Step::Done(Box::new(believed(index::without_indexes(metadata)?))))
 }
 
-/// The metadata of a file of so many bytes, of which `read` gives ranges. Errors: those of `read`, and of
+/// The metadata of a file of `size` bytes, of which `read` gives ranges. Errors: those of `read`, and of
 /// [`FooterReader::step`].
 pub fn read_footer(size: u64, mut read: impl FnMut(Range<u64>) -> Result<Bytes>) -> Result<ParquetMetaData> {
     let (mut reader, mut range) = FooterReader::new(size, None)?;

@@ -1,14 +1,15 @@
-//! Schemas of footers as trees, and what is changed in those that readers of Arrow refuse.
+//! Schemas of footers as trees, and changes to schemas that Arrow's readers refuse.
 //!
-//! A change keeps the leaves, their order and their levels: the pages are read as before. Groups that are repeated lists or
-//! maps become lists of them, maps that are none become lists or structures, groups without children vanish. Annotations
-//! that do not fit a type, or that are unknown, are taken away.
+//! A change keeps the leaves, their order and their levels, so the pages are read as before the change.
+//! Groups that are repeated lists or maps become lists of them. Groups that are falsely annotated as maps
+//! become lists or structures. Groups without children are removed. Annotations that are unknown or do not
+//! fit a type are removed.
 
 use parquet::file::metadata::ParquetMetaDataReader;
 
 use crate::thrift::{Input, put_binary, put_field, put_int, put_list, wire};
 
-/// Schemas that are nested deeper are refused: readers visit them recursively.
+/// The maximum nesting of schemas. Deeper ones are refused, because readers visit them recursively.
 pub(crate) const DEPTH_MAX: usize = 200;
 
 const REQUIRED: i64 = 0;
@@ -20,9 +21,9 @@ const MAP_KEY_VALUE: i64 = 2;
 const LIST: (i64, i16) = (3, 3);
 
 const DECIMAL: (i64, i16) = (5, 5);
-/// The type of columns that have nothing but nulls.
+/// The type of columns that contain only nulls.
 const NOTHING: i16 = 11;
-/// The same as a converted type, which one version of Arrow's C++ writer used.
+/// The same type as a converted type, which one version of Arrow's C++ writer used.
 const OLD_NOTHING: i64 = 24;
 const CONVERTED_MAX: i64 = 21;
 
@@ -30,7 +31,8 @@ const INTERVAL: i64 = 21;
 
 const INT32: i64 = 1;
 
-/// The last logical type that the decoder knows (`GEOGRAPHY`). It reads later ones, and readers of Arrow refuse them.
+/// The last logical type that the decoder knows (`GEOGRAPHY`). The decoder reads later ones, and Arrow's
+/// readers refuse them.
 const LOGICAL_MAX: i16 = 18;
 
 /// A column, or a group of them.
@@ -49,7 +51,7 @@ pub(crate) struct Element<'a> {
     children: Vec<Element<'a>>,
 }
 
-/// Why a schema cannot be made into a tree.
+/// The reason why a schema cannot be made into a tree.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Bad {
     Malformed,
@@ -57,7 +59,7 @@ pub(crate) enum Bad {
 }
 
 impl<'a> Element<'a> {
-    /// The root of the schema that a list of elements of this number is.
+    /// The root of the schema in a list of `count` elements.
     pub(crate) fn read(input: &mut Input<'a>, mut count: usize) -> Result<Element<'a>, Bad> {
         let root = Element::tree(input, &mut count, 0)?;
         if count > 0 { Err(Bad::Malformed) } else { Ok(root) }
@@ -69,14 +71,15 @@ impl<'a> Element<'a> {
         }
         *left = left.checked_sub(1).ok_or(Bad::Malformed)?;
         let (mut element, children) = Element::one(input).ok_or(Bad::Malformed)?;
-        // Each child has its own element: a larger number ends with an error before it takes memory.
+        // Each child has its own element, so a number that is too large ends with an error before it takes
+        // memory.
         for _ in 0..children {
             element.children.push(Element::tree(input, left, depth + 1)?);
         }
         Ok(element)
     }
 
-    /// An element, and how many children it says it has.
+    /// An element, and its stated number of children.
     fn one(input: &mut Input<'a>) -> Option<(Element<'a>, i64)> {
         let (mut element, mut children, mut last) = (Element::default(), 0, 0);
         while let Some((id, kind)) = input.field(last)? {
@@ -141,14 +144,14 @@ impl<'a> Element<'a> {
         self.children.first().filter(|child| self.children.len() == 1 && child.is_repeated())
     }
 
-    /// Returns whether a group that says so is a map that readers understand.
+    /// Returns whether a group that is annotated as a map is one that readers understand.
     fn is_sound_map(&self) -> bool {
         self.repeated_child().is_some_and(|entry| {
             matches!(entry.children.len(), 1 | 2) && !entry.children.iter().any(Element::is_repeated)
         })
     }
 
-    /// Returns whether readers of Arrow refuse the schema, or misread it, though Parquet's metadata can be
+    /// Returns whether Arrow's readers refuse the schema, or misread it, though Parquet's metadata can be
     /// decoded.
     pub(crate) fn is_odd(&self) -> bool {
         self.children.iter().any(|child| child.is_odd_group(false))
@@ -158,7 +161,7 @@ impl<'a> Element<'a> {
         self.logical.is_some_and(|(number, _)| number > LOGICAL_MAX)
     }
 
-    /// `is_entry`: of a map.
+    /// `is_entry`: the group is the entry of a map.
     fn is_odd_group(&self, is_entry: bool) -> bool {
         if !self.is_group() {
             return self.has_unknown_type();
@@ -180,7 +183,7 @@ impl<'a> Element<'a> {
         self.converted == Some(INTERVAL) && !self.is_group()
     }
 
-    /// Takes the annotation of intervals away; returns the places of these columns among all columns.
+    /// Removes the annotation of intervals. Returns the positions of these columns among all columns.
     pub(crate) fn take_intervals(&mut self) -> Vec<usize> {
         let (mut leaf, mut intervals) = (0, Vec::new());
         self.take_intervals_below(&mut leaf, &mut intervals);
@@ -201,7 +204,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The schema as readers understand it.
+    /// The schema in the form that readers understand.
     pub(crate) fn repaired(mut self) -> Element<'a> {
         self.repair_below(Place::Elsewhere);
         self
@@ -225,7 +228,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// A group, whose children are mended, at its place in the group above.
+    /// Repairs a group, whose children are repaired, at its place in the parent group.
     fn mend_group(&mut self, place: Place) {
         if self.repetition.is_none() {
             self.repetition = Some(REQUIRED);
@@ -234,7 +237,8 @@ impl<'a> Element<'a> {
             return;
         }
         if place == Place::Entry {
-            // An entry's annotation says nothing; its key and value are no lists without saying so.
+            // The annotation of an entry has no meaning. Its key and value are lists only if they are
+            // annotated so.
             self.strip();
             self.children.iter_mut().filter(|child| child.is_repeated()).for_each(Element::wrap_as_list);
             return;
@@ -258,7 +262,8 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// `repeated x (MAP)` becomes `repeated list { required x (MAP) }`: within a list, it was its item.
+    /// `repeated x (MAP)` becomes `repeated list { required x (MAP) }`: within a list, it was the list's
+    /// item.
     fn wrap_as_item(&mut self) {
         let mut item = std::mem::take(self);
         item.repetition = Some(REQUIRED);
@@ -275,7 +280,7 @@ impl<'a> Element<'a> {
         self.annotate(LIST);
     }
 
-    /// A column with annotations that fit its type.
+    /// Removes annotations that do not fit a column's type.
     fn mend_column(&mut self) {
         if self.repetition.is_none() {
             self.repetition = Some(REQUIRED);
@@ -289,7 +294,7 @@ impl<'a> Element<'a> {
         if self.is_annotated(DECIMAL) {
             self.mend_decimal();
         }
-        // Only for this type readers know what the annotation means.
+        // Only for this type readers know the meaning of the annotation.
         if matches!(self.logical, Some((NOTHING, _)))
             && (self.converted.is_some() || self.physical != Some(INT32))
         {
@@ -305,7 +310,8 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// A decimal without a scale has none; the logical type gives way to the older fields, which cannot differ from it.
+    /// A decimal without a scale has scale 0. The logical type is replaced by the older fields, which cannot
+    /// differ from it.
     fn mend_decimal(&mut self) {
         if let Some((_, value)) = self.logical.take() {
             let (scale, precision) = decimal(value).unwrap_or_default();
@@ -368,7 +374,7 @@ fn put_ints(fields: &[(i16, Option<i64>)], last: &mut i16, out: &mut Vec<u8>) {
     }
 }
 
-/// Where a group is.
+/// The position of a group.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     /// The child of a list.
@@ -378,7 +384,7 @@ enum Place {
     Elsewhere,
 }
 
-/// The first type that a union of logical types names; `Some(None)` if it is none.
+/// The first type that a union of logical types names; `Some(None)` if it names none.
 fn logical<'a>(input: &mut Input<'a>) -> Option<Option<(i16, &'a [u8])>> {
     let (mut found, mut last) = (None, 0);
     while let Some((id, kind)) = input.field(last)? {

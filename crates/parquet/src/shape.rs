@@ -1,12 +1,12 @@
-//! Which structures of a footer have which fields, and a rewriter that keeps what fits.
+//! The fields of a footer's structures, and a rewriter that keeps the values that fit.
 //!
-//! Readers that Thrift generates pass over fields whose type on the wire is not the declared one; the rewriter leaves them
-//! out. All integers have the same encoding and stand for each other. A list or a structure that lacks what it must have is
-//! left out as a whole. The schema is the business of [`crate::schema`].
+//! Readers that Thrift generates skip fields whose type on the wire is not the declared one; the rewriter
+//! leaves them out. All integers have the same encoding and are interchangeable. A list or a structure that
+//! lacks a required field is left out as a whole. [`crate::schema`] handles the schema.
 
 use crate::thrift::{Input, put_binary, put_field, put_int, put_list, wire};
 
-/// What a field may hold.
+/// The possible values of a field.
 pub(crate) enum Shape {
     Bool,
     I32,
@@ -18,27 +18,27 @@ pub(crate) enum Shape {
     Text,
     /// A structure that is copied as it is.
     Any,
-    /// A list whose elements all have to fit.
+    /// A list whose elements must all fit.
     List(&'static Shape),
     /// A list; elements that do not fit are left out.
     Some(&'static Shape),
     Fields(&'static [Field]),
 }
 
-/// A field of a structure: its number, and what it may hold.
+/// A field of a structure: its number, and its possible values.
 pub(crate) struct Field {
     id: i16,
     shape: Shape,
     need: Need,
 }
 
-/// What a structure is without a field.
+/// The effect of a missing field on its structure.
 enum Need {
     Optional,
-    /// Left out with [`Rewriter::without_hints`], too.
+    /// Optional, and also left out with [`Rewriter::without_hints`].
     Hint,
     Required,
-    /// As if the field held this.
+    /// As if the field held this value.
     Default(i64),
     /// As if the field held an empty list.
     Empty,
@@ -76,7 +76,7 @@ const STATISTICS: Shape = Fields(&[
 const PAGE_ENCODINGS: Shape =
     List(&Fields(&[field(1, PAGE, Required), field(2, ENCODING, Required), field(3, I32, Required)]));
 
-// Key-value metadata of the column (8), sizes of its values (16) and places on Earth (17) are left out.
+// Key-value metadata of the column (8), sizes of its values (16) and geospatial statistics (17) are left out.
 const COLUMN: Shape = Fields(&[
     field(1, I32, Required),
     field(2, Shape::Some(&ENCODING), Empty),
@@ -107,7 +107,8 @@ const COLUMN_CHUNK: Shape = Fields(&[
 const SORTING: Shape =
     List(&Fields(&[field(1, I32, Required), field(2, Bool, Required), field(3, Bool, Required)]));
 
-// The position of the row group (7) is left out: it has 16 bits, and some writers number only some of the groups.
+// The position of the row group (7) is left out: it has 16 bits, and some writers number only some of the
+// groups.
 pub(crate) static ROW_GROUP: Shape = Fields(&[
     field(1, List(&COLUMN_CHUNK), Required),
     field(2, I64, Default(0)),
@@ -117,16 +118,18 @@ pub(crate) static ROW_GROUP: Shape = Fields(&[
     field(6, I64, Optional),
 ]);
 
-/// Writes what fits of values.
+/// Writes values in the shape of their fields.
 #[derive(Clone, Copy)]
 pub(crate) struct Rewriter {
-    /// Leaves out all that a reader can do without: statistics, encodings of pages, places of indexes and filters.
+    /// Leaves out all fields that a reader can do without: statistics, encodings of pages, positions of
+    /// indexes and filters.
     pub(crate) without_hints: bool,
 }
 
 impl Rewriter {
-    /// Reads a value of a type on the wire and writes it as its shape has it. Whether it fits: otherwise all of it is read,
-    /// and nothing is written. `None`: the bytes are malformed. Booleans are written as elements of lists are.
+    /// Reads a value of a type on the wire and writes it in its shape. Returns whether it fits; if not, the
+    /// whole value is read and nothing is written. `None` if the bytes are malformed. Booleans are written
+    /// like elements of lists.
     pub(crate) fn value(self, kind: u8, shape: &Shape, input: &mut Input, out: &mut Vec<u8>) -> Option<bool> {
         let start = out.len();
         let mut after = *input;

@@ -1,8 +1,9 @@
-//! Whether a file is in the order that its row groups claim.
+//! Proof that a file is in the order that its row groups state.
 //!
-//! `SortingColumn` says how the rows of one row group are sorted. A file is in that order if all row groups claim it and each ends where
-//! the next begins or before, which is proven here by their bounds and counts of nulls. What is not proven is taken out of the
-//! metadata. Whether the rows within a row group are as it claims is not checked: that needs the values.
+//! `SortingColumn` states the order of one row group's rows. A file is in that order if all row groups state
+//! it and each ends at or before the beginning of the next. This module proves that by their bounds and
+//! counts of nulls. An order that is not proven is removed from the metadata. The order of rows within a row
+//! group is not checked, because that needs the values.
 
 use std::cmp::Ordering;
 
@@ -10,8 +11,8 @@ use parquet::file::metadata::{RowGroupMetaData, SortingColumn};
 
 use crate::order::ValueOrder;
 
-/// The longest order that all of these row groups have, one after the other; empty if there is none. They must have believed
-/// statistics.
+/// The longest proven order that all of these row groups have, one after the other; empty if there is none.
+/// They must have trusted statistics.
 pub(crate) fn proven(row_groups: &[RowGroupMetaData]) -> Vec<SortingColumn> {
     let mut filled = row_groups.iter().filter(|row_group| row_group.num_rows() > 0);
     let Some(first) = filled.next() else { return Vec::new() };
@@ -30,8 +31,8 @@ pub(crate) fn proven(row_groups: &[RowGroupMetaData]) -> Vec<SortingColumn> {
     order
 }
 
-/// Returns whether an order by this column can be that of a table: by a flat column, whose values compare as
-/// in SQL. Writers put NaN at either end.
+/// Returns whether an order by this column can be that of a table: the column is flat, and its values compare
+/// as in SQL. Writers put NaN at either end.
 fn is_provable(row_group: &RowGroupMetaData, claimed: &SortingColumn) -> bool {
     let column = usize::try_from(claimed.column_idx).ok().and_then(|at| row_group.columns().get(at));
     column.is_some_and(|column| {
@@ -53,8 +54,8 @@ fn columns_in_order(before: &RowGroupMetaData, after: &RowGroupMetaData, order: 
     order.len()
 }
 
-/// How the last value of a column in one row group and the first in the next may compare at worst, in the order of the column; `None`
-/// if that is not known.
+/// The worst possible comparison of the last value of a column in one row group with the first in the next,
+/// in the order of the column; `None` if it is unknown.
 fn last_and_first(
     before: &RowGroupMetaData,
     after: &RowGroupMetaData,
@@ -77,7 +78,7 @@ fn last_and_first(
     before.order.compare(last, first)
 }
 
-/// What is known of a column where two row groups meet.
+/// The known facts about a column where two row groups meet.
 struct End<'a> {
     rows: u64,
     nulls: u64,

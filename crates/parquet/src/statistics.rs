@@ -1,16 +1,18 @@
-//! Which statistics of a row group may be believed.
+//! Trusted statistics of a row group.
 //!
-//! Statistics that may not be are taken away here, once, when a footer is read. So all that decides by them (pruning, conditions that are
-//! always true, constants, extremes, orders) may believe what it finds, and what is missing says nothing:
+//! Untrusted statistics are removed here, once, when a footer is read. So all decisions by statistics
+//! (pruning, conditions that are always true, constants, extremes, orders) can trust the ones they find, and
+//! treat missing ones as unknown:
 //!
-//! - A count of nulls is believed if it is there, fits the number of values, and its writer is not known to miscount. Without it
-//!   nothing is left: readers below coscan take a missing count for zero.
-//! - Bounds are believed if the format defines their order and their writer kept it, if neither is NaN, and if they do not contradict
-//!   each other. The deprecated fields count for signed numbers only.
-//! - Bounds of floating-point numbers leave NaN out, which is the greatest number in SQL. So NaN becomes the upper bound, and a lower
-//!   bound of zero becomes that of the negative zero.
+//! - A count of nulls is trusted if it is there, fits the number of values, and its writer is not known to
+//!   miscount. Without it all statistics are removed: readers below coscan take a missing count for zero.
+//! - Bounds are trusted if the format defines their order and their writer kept it, if neither is NaN, and if
+//!   they do not contradict each other. The deprecated fields are valid for signed numbers only.
+//! - Bounds of floating-point numbers leave out NaN, which is the greatest number in SQL. So NaN becomes the
+//!   upper bound, and a lower bound of zero becomes that of the negative zero.
 //!
-//! Whether statistics of a writer without a known error are true is not checked: that needs the values.
+//! This module does not check whether statistics of a writer without a known error are true, because that
+//! needs the values.
 
 use parquet::basic::ColumnOrder;
 use parquet::data_type::{ByteArray, FixedLenByteArray};
@@ -22,18 +24,18 @@ use crate::writer::Writer;
 
 const HALF_NEGATIVE_ZERO: [u8; 2] = 0x8000u16.to_le_bytes();
 
-/// What may be believed of a column's statistics in a row group.
+/// The trusted part of a column's statistics in a row group.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     /// All of them.
     All,
     /// None of them.
     Nothing,
-    /// These.
+    /// These statistics instead.
     Instead(Statistics),
 }
 
-/// Takes away what may not be believed of a row group's statistics. `order` is that of a column by its number.
+/// Removes untrusted statistics of a row group. `order` returns the order of a column by its number.
 pub(crate) fn keep_believed(
     row_group: &mut RowGroupMetaData,
     writer: &Writer,
@@ -87,7 +89,7 @@ fn verdict(column: &ColumnChunkMetaData, rows: i64, writer: &Writer, order: Colu
     Verdict::Instead(with_bounds(statistics, nulls, Bounds::Same))
 }
 
-/// The order of a column's bounds, if they may be believed.
+/// The order of a column's bounds, if they can be trusted.
 fn bounds_order(
     column: &ColumnChunkMetaData,
     statistics: &Statistics,
@@ -95,7 +97,7 @@ fn bounds_order(
     declared: ColumnOrder,
 ) -> Option<ValueOrder> {
     let order = ValueOrder::of(column.column_descr()).filter(|order| !writer.misorders(*order))?;
-    // Without a declared order bounds are in that of the deprecated fields, whichever field they are in.
+    // Without a declared order bounds are in that of the deprecated fields, in either field.
     let declares_its_own =
         matches!(declared, ColumnOrder::TYPE_DEFINED_ORDER(_)) && !statistics.is_min_max_deprecated();
     if declared == ColumnOrder::UNKNOWN || !declares_its_own && !order.is_that_of_deprecated_fields() {
@@ -113,12 +115,12 @@ fn bounds_order(
     }
 }
 
-/// Which bounds statistics are given.
+/// The bounds that statistics get.
 #[derive(Clone, Copy)]
 enum Bounds {
     None,
     Same,
-    /// Those of numbers that are not NaN become those of all.
+    /// Bounds of numbers that are not NaN, extended to all numbers.
     WithNan,
 }
 
@@ -146,7 +148,7 @@ fn with_bounds(statistics: &Statistics, nulls: u64, bounds: Bounds) -> Statistic
     }
 }
 
-/// `floating` is the lower bound that takes the place of zero, if that is the bound, and NaN.
+/// `floating` is NaN, and the lower bound that replaces zero.
 fn changed<T: Clone>(
     of: &ValueStatistics<T>,
     nulls: u64,

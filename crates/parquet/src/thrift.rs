@@ -1,6 +1,7 @@
-//! Bytes of Thrift's compact protocol: values as slices, and what writes them again.
+//! Thrift's compact protocol: values as slices of bytes, and functions that write them.
 //!
-//! Nothing here allocates more than the bytes it is given, and nesting is bounded. What a field means is not known here.
+//! This module does not allocate more than the bytes it is given, and bounds nesting. It does not know the
+//! meaning of fields.
 
 /// Types of values on the wire.
 pub(crate) mod wire {
@@ -19,10 +20,10 @@ pub(crate) mod wire {
     pub(crate) const UUID: u8 = 13;
 }
 
-/// Values that are nested deeper are malformed.
+/// The maximum nesting; deeper values are malformed.
 const DEPTH_MAX: usize = 64;
 
-/// What is left to read. `None` of its functions: the bytes are malformed.
+/// The bytes left to read. Its functions return `None` if the bytes are malformed.
 #[derive(Clone, Copy)]
 pub(crate) struct Input<'a> {
     bytes: &'a [u8],
@@ -70,7 +71,7 @@ impl<'a> Input<'a> {
         self.take(len)
     }
 
-    /// The next field of a structure: its number and type. `Some(None)` at the structure's end.
+    /// The number and type of the next field of a structure. `Some(None)` at the structure's end.
     pub(crate) fn field(&mut self, last: i16) -> Option<Option<(i16, u8)>> {
         let head = self.byte()?;
         if head & 0x0f == 0 {
@@ -83,7 +84,8 @@ impl<'a> Input<'a> {
         Some(Some((id, head & 0x0f)))
     }
 
-    /// The type of a list's elements and their number. Each takes a byte at least, so there cannot be more than bytes.
+    /// The type of a list's elements and their number. Each takes at least a byte, so the number cannot
+    /// exceed the bytes left.
     pub(crate) fn list(&mut self) -> Option<(u8, usize)> {
         let head = self.byte()?;
         let count = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
@@ -91,7 +93,7 @@ impl<'a> Input<'a> {
         (count <= self.remaining()).then_some((head & 0x0f, count))
     }
 
-    /// Passes over a value of this type; returns its bytes. Booleans of structures have none.
+    /// Skips a value of this type, and returns its bytes. Booleans of structures have none.
     pub(crate) fn skip(&mut self, kind: u8) -> Option<&'a [u8]> {
         let start = self.at;
         self.pass(kind, false, DEPTH_MAX)?;

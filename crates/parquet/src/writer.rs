@@ -1,4 +1,4 @@
-//! Programs that write Parquet, and what is known to be wrong in their statistics.
+//! Programs that write Parquet, and the known errors in their statistics.
 
 use parquet::basic::Type;
 use parquet::schema::types::ColumnDescriptor;
@@ -8,9 +8,9 @@ use crate::order::ValueOrder;
 /// The program that wrote a file, as the file names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Writer {
-    /// In lower case; empty if the file does not say.
+    /// In lower case; empty if the file does not name it.
     application: String,
-    /// Major, minor and patch; `None` if the file does not say.
+    /// Major, minor and patch; `None` if the file does not state it.
     version: Option<[u32; 3]>,
 }
 
@@ -25,15 +25,15 @@ impl Writer {
         Writer { application: application.to_owned(), version: version(rest) }
     }
 
-    /// Returns whether the file is by this application in a version before that; a version that the file does
-    /// not say is taken for an old one.
+    /// Returns whether the file is by this application in an earlier version than `version`. An unknown
+    /// version counts as an old one.
     fn is_before(&self, application: &str, version: [u32; 3]) -> bool {
         self.application == application && self.version.is_none_or(|own| own < version)
     }
 
-    /// Returns whether this writer is known to write this count of nulls where a column has others.
+    /// Returns whether this writer is known to state this count of nulls wrongly for such columns.
     ///
-    /// - Arrow C++ before 6 counts no nulls of dictionaries, which it has for byte arrays (ARROW-12513).
+    /// - Arrow C++ before 6 counts no nulls of dictionaries, which it uses for byte arrays (ARROW-12513).
     /// - Arrow2 counts the nulls of a dictionary's values instead of its keys (arrow2, pull request 1414).
     pub(crate) fn miscounts_nulls(&self, column: &ColumnDescriptor, nulls: u64) -> bool {
         let may_be_dictionary = column.physical_type() == Type::BYTE_ARRAY && nulls == 0;
@@ -41,11 +41,11 @@ impl Writer {
             || self.application.starts_with("arrow2")
     }
 
-    /// Returns whether bounds of this writer may be wrong in the order of these values.
+    /// Returns whether this writer's bounds may be wrong in the order of these values.
     ///
-    /// - parquet-mr before 1.8 has bounds of reused buffers (PARQUET-251), and before 1.10 compares all but
-    ///   signed numbers wrongly (PARQUET-1025); so does parquet-cpp before 1.3, which before 1.5 also lets
-    ///   NaN spoil bounds (PARQUET-1246).
+    /// - parquet-mr before 1.8 takes bounds from reused buffers (PARQUET-251), and before 1.10 compares
+    ///   everything except signed numbers wrongly (PARQUET-1025). So does parquet-cpp before 1.3, which
+    ///   before 1.5 also lets NaN spoil bounds (PARQUET-1246).
     /// - Arrow C++ before 4 (PARQUET-1655), ClickHouse before 25.8 and polars, which states no version,
     ///   compare decimals as unsigned bytes.
     pub(crate) fn misorders(&self, order: ValueOrder) -> bool {
@@ -60,7 +60,7 @@ impl Writer {
     }
 }
 
-/// The first three numbers of a version; those that are missing are 0.
+/// The first three numbers of a version; missing ones are 0.
 fn version(text: &str) -> Option<[u32; 3]> {
     let digits = text.trim_start().trim_start_matches('v');
     let end = digits.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(digits.len());

@@ -1,8 +1,8 @@
-//! The values that sums add up, in 64 bits, a block of rows at a time.
+//! The arguments of sums, computed in 64 bits, one block of rows at a time.
 //!
-//! The arguments of all sums are compiled to one list of steps, in which what occurs twice is computed once. Whether
-//! 64 bits hold everything on the way is known before anything is computed, from how many bits the values of a slice
-//! have.
+//! The arguments of all sums are compiled to one list of steps, in which common subexpressions are computed
+//! once. The number of bits of a slice's values tells in advance whether 64 bits hold every intermediate
+//! value.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use num_traits::PrimInt;
 use crate::narrow::{Arithmetic, Bounds, Node, Operation};
 use crate::short_decimals::shortened;
 
-/// Rows that are worked on together: what they need stays in the processor's first cache.
+/// The number of rows that are computed together. Their values stay in the processor's first cache.
 pub(super) const BLOCK: usize = 1024;
 
-/// One value for every row that is computed. Beyond these, anything.
+/// One value for every computed row; any value beyond these.
 type Block = [i64; BLOCK];
 
-/// What is computed, in an order in which every step only needs earlier ones.
+/// A list of steps, in which every step needs only earlier ones.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Program {
     steps: Vec<Step>,
@@ -46,10 +46,10 @@ enum Step {
     },
 }
 
-/// What tells how large values may be.
+/// The source of bounds on values.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LookAt {
-    /// The bits that values of a column have.
+    /// The bits of the type of a column's values.
     Widths,
     /// The values themselves.
     Values,
@@ -61,8 +61,8 @@ pub(super) struct Values {
 }
 
 impl Program {
-    /// Adds what computes `expr`, over a scan of `schema`: its step, and the columns it takes, ascending. `None` if it
-    /// is something that this cannot compute.
+    /// Adds the steps that compute `expr`, over a scan of `schema`. Returns its step, and its columns,
+    /// ascending. `None` if the expression is not supported.
     pub(super) fn add(
         &mut self,
         expr: &Arc<dyn PhysicalExpr>,
@@ -115,7 +115,7 @@ impl Program {
         })
     }
 
-    /// The columns it takes.
+    /// The columns that the program reads.
     pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
         self.steps.iter().filter_map(|step| match step {
             Step::Column(column) => Some(*column),
@@ -128,7 +128,7 @@ impl Program {
         Values { blocks: vec![[0; BLOCK]; self.steps.len()] }
     }
 
-    /// How large the values of each step can be in this batch; `None` if something may not fit 64 bits.
+    /// The maximum magnitude of each step's values in this batch; `None` if a value may not fit 64 bits.
     pub(super) fn magnitudes(&self, batch: &RecordBatch, look_at: LookAt) -> Option<Vec<i128>> {
         let mut bounds: Vec<Bounds> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -178,7 +178,7 @@ impl Program {
 pub(super) struct Computed<'a> {
     program: &'a Program,
     batch: &'a RecordBatch,
-    /// First row and rows, if they follow each other in the batch.
+    /// The first row and the number of rows, if they are contiguous in the batch.
     run: Option<(usize, usize)>,
     values: &'a Values,
 }
@@ -191,7 +191,7 @@ impl Computed<'_> {
     }
 }
 
-/// The values of a column where they are.
+/// The values of a column in place.
 fn of_run<'a>(step: &Step, batch: &'a RecordBatch, run: Option<(usize, usize)>) -> Option<&'a [i64]> {
     match (step, run) {
         (Step::Column(column), Some((first, rows))) => {
@@ -201,16 +201,16 @@ fn of_run<'a>(step: &Step, batch: &'a RecordBatch, run: Option<(usize, usize)>) 
     }
 }
 
-/// Which rows of a batch a block consists of.
+/// The rows of a batch that a block consists of.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
-    /// This many from the first on.
+    /// The first row and the number of rows.
     Run(usize, usize),
-    /// These.
+    /// The given rows.
     Chosen(&'a [u32]),
 }
 
-/// Nothing can overflow; wrapping operations only spare the check.
+/// Cannot overflow; wrapping operations avoid the check.
 fn apply(op: Arithmetic, (left, f): (&[i64], i64), (right, g): (&[i64], i64), out: &mut [i64]) {
     let each = |out: &mut [i64], f: &dyn Fn(i64, i64) -> i64| {
         out.iter_mut().zip(left.iter().zip(right)).for_each(|(out, (a, b))| *out = f(*a, *b));
@@ -230,7 +230,8 @@ fn apply(op: Arithmetic, (left, f): (&[i64], i64), (right, g): (&[i64], i64), ou
     }
 }
 
-/// The column that an expression is, if it only makes integers wider, or an average's floating-point numbers of them.
+/// The column that an expression stands for, if the expression only widens integers, or casts them to
+/// floating-point numbers for an average.
 fn column_of<'a>(expr: &'a Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<&'a Column> {
     let Some(cast) = expr.downcast_ref::<CastExpr>() else { return expr.downcast_ref() };
     let column = cast.expr().downcast_ref::<Column>()?;
@@ -239,7 +240,7 @@ fn column_of<'a>(expr: &'a Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<&'a
     widens.then_some(column)
 }
 
-/// Returns whether columns of this type are integers of at most 64 bits where a scan marks rows.
+/// Returns whether a scan that marks rows gives columns of this type as integers of at most 64 bits.
 fn is_read(data_type: &DataType) -> bool {
     matches!(shortened(data_type), Some(DataType::Decimal64(..)))
         || data_type.is_signed_integer()
@@ -275,12 +276,12 @@ fn column_values(batch: &RecordBatch, column: usize) -> ColumnValues<'_> {
 }
 
 impl<'a> ColumnValues<'a> {
-    /// As they are, if they have 64 bits.
+    /// The values in place, if they have 64 bits.
     fn in_place(self) -> Option<&'a [i64]> {
         if let ColumnValues::Of64(values) = self { Some(values) } else { None }
     }
 
-    /// Writes those of some rows, unless they can be read in place.
+    /// Writes the values of some rows, unless they can be read in place.
     fn write(self, rows: Rows<'_>, out: &mut [i64]) {
         match (self, rows) {
             (ColumnValues::Of64(_), Rows::Run(..)) => {}
@@ -291,8 +292,8 @@ impl<'a> ColumnValues<'a> {
         }
     }
 
-    /// Bounds of all values, from the highest bit in which one of them differs from its sign. This is less than the extremes would
-    /// tell, and takes a fraction of the time.
+    /// Bounds of all values, from the highest bit in which one of them differs from its sign. They are looser
+    /// than the extremes, and take a fraction of the time.
     fn bounds(self, look_at: LookAt) -> Bounds {
         let bits = match (self, look_at) {
             (ColumnValues::Of64(values), LookAt::Values) => bits(values),
@@ -318,7 +319,7 @@ fn write<T: Copy + Into<i64>>(values: &[T], rows: Rows<'_>, out: &mut [i64]) {
     }
 }
 
-/// How many bits, with their sign, hold all of these values.
+/// The number of bits, including the sign, that hold all of these values.
 fn bits<T: PrimInt>(values: &[T]) -> u32 {
     let differing = values.iter().fold(T::zero(), |bits, value| bits | (*value ^ (*value << 1)));
     T::zero().leading_zeros() - differing.leading_zeros()

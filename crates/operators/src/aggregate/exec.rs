@@ -1,4 +1,4 @@
-//! The node of the plan: one partition's marked rows in, the state of its groups out.
+//! The plan node: one partition's marked rows in, the state of its groups out.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -26,34 +26,35 @@ use crate::lock::lock;
 use crate::rest_exec::RestExec;
 use crate::shared_slices::{Member, Part, Room, SharedSlices};
 
-/// Where queries have the states of slices in common.
+/// The place where queries share the states of slices.
 #[derive(Clone, Debug)]
 pub struct Sharing {
     /// The states.
     pub states: Arc<SharedSlices<Aggregation>>,
-    /// Where their memory is booked.
+    /// The account of their memory.
     pub room: Arc<dyn Room>,
 }
 
-/// See the module's documentation.
+/// The plan node of a partial aggregation right above a cooperative scan.
 #[derive(Debug)]
 pub struct ScanAggregateExec {
     aggregation: Arc<Aggregation>,
     sharing: Option<Sharing>,
-    /// The part that the partitions of this query have in shared states.
+    /// This query's membership in the shared states, which its partitions share.
     member: Mutex<Weak<Member<Aggregation>>>,
     /// A scan that marks rows.
     input: Arc<dyn ExecutionPlan>,
-    /// What the scan gives to others.
+    /// The schema of the scan without marks.
     scan_schema: SchemaRef,
     original: Arc<dyn ExecutionPlan>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl ScanAggregateExec {
-    /// `aggregation` over `input`, a scan that marks rows. `scan_schema`: what the scan gives where it does not. `original`:
-    /// a chain of nodes over that scan that computes the same, which takes over for the rest of a partition. `sharing`: if
-    /// the scan names slices, where queries have their states in common.
+    /// Creates the node. It computes `aggregation` over `input`, a scan that marks rows. `scan_schema` is the
+    /// schema of the scan without marks. `original` is a chain of nodes over that scan that computes the
+    /// same; it takes over for the rest of a partition. `sharing` is present if the scan names slices, and
+    /// holds the states that queries share.
     pub fn new(
         aggregation: Aggregation,
         input: Arc<dyn ExecutionPlan>,
@@ -67,7 +68,7 @@ impl ScanAggregateExec {
         ScanAggregateExec { aggregation, sharing, member, input, scan_schema, original, metrics }
     }
 
-    /// What a partition has in common with other queries.
+    /// A partition's part in the shared states.
     fn part(&self, partition: usize) -> Option<Part<Aggregation>> {
         let sharing = self.sharing.as_ref()?;
         let mut known = lock(&self.member);
@@ -160,7 +161,7 @@ impl ExecutionPlan for ScanAggregateExec {
     }
 }
 
-/// One partition.
+/// The run of one partition.
 struct Run {
     aggregation: Arc<Aggregation>,
     part: Option<Part<Aggregation>>,
@@ -173,7 +174,7 @@ struct Run {
 }
 
 impl Run {
-    /// Aggregates all there is, or as far as it can.
+    /// Aggregates the whole input, or as much as possible.
     async fn run(mut self) -> Result<SendableRecordBatchStream> {
         let consumer = MemoryConsumer::new("ScanAggregateExec").with_can_spill(true);
         let reservation = consumer.register(self.context.memory_pool());
@@ -197,7 +198,7 @@ impl Run {
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, states)))
     }
 
-    /// The states that DataFusion's aggregation makes of these batches and what follows them.
+    /// The states that DataFusion's aggregation computes of these batches and the rest of the input.
     fn hand_over(self, refused: Vec<RecordBatch>) -> Result<SendableRecordBatchStream> {
         self.handed_over.add(1);
         let schema = Arc::clone(&self.scan_schema);

@@ -1,6 +1,6 @@
-//! Sums and counts of groups, to which rows are added and from which they are taken away.
+//! Sums and counts of groups. Rows can be added and subtracted.
 //!
-//! All sums are sums of integers, so that the sums of some rows are those of all less those of the others.
+//! All sums are sums of integers. So the sums of some rows are those of all rows minus those of the others.
 
 use std::sync::Arc;
 
@@ -13,29 +13,30 @@ use super::keys::Keys;
 use super::slice_state::SliceState;
 use super::{Aggregation, Extreme};
 
-/// A sum is settled after a thousand batches at the earliest if each of them adds no more than this.
+/// The maximum growth per batch by the widths of types. Then sums are settled at most once in a thousand
+/// batches.
 const GROWTH_BY_WIDTH_MAX: i128 = 1 << 53;
 
-/// Groups and what was added up for each.
+/// Groups and their sums, counts and extremes.
 pub(super) struct Groups {
     pub(super) of: Arc<Aggregation>,
     pub(super) keys: Keys,
-    /// By group: its rows.
+    /// The number of rows, by group.
     pub(super) rows: Vec<i64>,
-    /// By group and set of columns: its rows with a null in one of them.
+    /// The number of rows with a null in one of a set of columns, by group and set.
     pub(super) with_null: Vec<i64>,
-    /// By group and sum: what was added lately.
+    /// Recent sums, by group and sum.
     recent: Vec<i64>,
-    /// By group and sum: what was added before.
+    /// Earlier sums, by group and sum.
     pub(super) earlier: Vec<i128>,
-    /// By group and extreme: the one so far.
+    /// The extreme so far, by group and extreme.
     pub(super) extremes: Vec<i64>,
-    /// By sum: how large anything in `recent` can be.
+    /// The maximum magnitude in `recent`, by sum.
     grown: Vec<i128>,
     scratch: Scratch,
 }
 
-/// Room that is used again for every block.
+/// Room that is reused for every block.
 struct Scratch {
     values: Values,
     chosen: Vec<u32>,
@@ -45,7 +46,7 @@ struct Scratch {
     valid_groups: Vec<u32>,
 }
 
-/// Some rows of a batch that follow each other, a block at most.
+/// Contiguous rows of a batch, at most a block.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'a> {
     batch: &'a RecordBatch,
@@ -54,19 +55,19 @@ pub(super) struct Block<'a> {
     rows: usize,
 }
 
-/// By set of columns: where one of them is null, if anywhere.
+/// The rows with a null in one of a set of columns, if there are any, by set.
 pub(super) type SetNulls = [Option<NullBuffer>];
 
-/// Which rows of a block.
+/// The rows of a block.
 #[derive(Clone, Copy)]
 pub(super) enum Which {
     All,
     Marked,
-    /// Those without a mark.
+    /// The rows without a mark.
     Others,
 }
 
-/// The blocks that a batch consists of.
+/// The blocks of a batch.
 pub(super) fn blocks<'a>(batch: &'a RecordBatch, nulls: &'a SetNulls) -> impl Iterator<Item = Block<'a>> {
     let block = move |first| Block { batch, nulls, first, rows: BLOCK.min(batch.num_rows() - first) };
     (0..batch.num_rows()).step_by(BLOCK).map(block)
@@ -97,7 +98,7 @@ impl Groups {
         groups
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub(super) fn count(&self) -> usize {
         self.keys.groups()
     }
@@ -110,7 +111,7 @@ impl Groups {
         self.keys.bytes() + counts * size_of::<i64>() + sums * size_of::<i128>()
     }
 
-    /// Makes ready for rows by which sums may grow, or shrink, so much at the most: see [`Aggregation::growth`].
+    /// Prepares for rows by which sums may grow or shrink, at most by this much: see [`Aggregation::growth`].
     pub(super) fn expect(&mut self, growth: &[i128]) {
         let full = |(grown, more): (&i128, &i128)| grown + more > i128::from(i64::MAX);
         if self.grown.iter().zip(growth).any(full) {
@@ -119,7 +120,7 @@ impl Groups {
         self.grown.iter_mut().zip(growth).for_each(|(grown, more)| *grown += more);
     }
 
-    /// Moves what was added lately to what was added before.
+    /// Moves recent sums to the earlier sums.
     pub(super) fn settle(&mut self) {
         for (earlier, recent) in self.earlier.iter_mut().zip(&mut self.recent) {
             *earlier += i128::from(std::mem::take(recent));
@@ -127,7 +128,7 @@ impl Groups {
         self.grown.fill(0);
     }
 
-    /// Makes room for the groups there are.
+    /// Makes room for the current groups.
     fn grow(&mut self) {
         let groups = self.keys.groups();
         if groups > self.rows.len() || self.rows.is_empty() {
@@ -142,7 +143,7 @@ impl Groups {
         }
     }
 
-    /// Chooses rows of a block for what is done next; false if there are none.
+    /// Chooses rows of a block for the next operation. Returns false if there are none.
     pub(super) fn choose(&mut self, block: Block<'_>, which: Which) -> bool {
         let Block { batch, first, rows, .. } = block;
         let chosen = &mut self.scratch.chosen;
@@ -156,7 +157,7 @@ impl Groups {
             Which::Marked => marks(),
             Which::Others => !&marks(),
         };
-        // One by one where few are likely to follow each other.
+        // One by one where contiguous rows are unlikely.
         if bits.count_set_bits() < rows / 4 {
             chosen.extend(bits.set_indices_u32().map(|row| first as u32 + row));
         } else {
@@ -167,7 +168,7 @@ impl Groups {
         !chosen.is_empty()
     }
 
-    /// The bytes that the keys of the chosen rows may add at most, as far as they are not small whatever the rows are.
+    /// The maximum bytes that long keys of the chosen rows may add. Keys of bounded size are not counted.
     pub(super) fn long_bytes(&self, block: Block<'_>) -> usize {
         self.keys.long_bytes(block.batch.columns(), &self.scratch.chosen)
     }
@@ -177,7 +178,7 @@ impl Groups {
         self.change::<true>(block)
     }
 
-    /// Takes the chosen rows away, which were added before.
+    /// Subtracts the chosen rows, which were added earlier.
     pub(super) fn take_away(&mut self, block: Block<'_>) -> Result<()> {
         self.change::<false>(block)
     }
@@ -194,8 +195,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Adds the values of the chosen rows, whose groups are known, or takes them away. Where most rows are chosen it is
-    /// faster to compute all than to pick them.
+    /// Adds or subtracts the values of the chosen rows, whose groups are known. If most rows are chosen,
+    /// computing all is faster than picking them.
     fn change_values<const ADD: bool>(&mut self, block: Block<'_>) {
         let Block { batch, nulls, first, rows } = block;
         let of = Arc::clone(&self.of);
@@ -244,7 +245,7 @@ impl Groups {
         groups.iter().zip(chosen).for_each(|(group, row)| rows[*group as usize] = *row);
     }
 
-    /// Adds what was added up for a slice; `batch` has its rows.
+    /// Adds the state of a slice; `batch` has its rows.
     pub(super) fn merge(&mut self, batch: &RecordBatch, state: &SliceState) -> Result<()> {
         let groups = &mut self.scratch.groups;
         self.keys.number(batch.columns(), &state.examples, groups)?;
@@ -265,15 +266,15 @@ impl Groups {
 }
 
 impl Aggregation {
-    /// By set of columns, where in the batch one of them is null.
+    /// The rows of the batch with a null in one of a set of columns, by set.
     pub(super) fn nulls(&self, batch: &RecordBatch) -> Vec<Option<NullBuffer>> {
         self.column_sets.iter().map(|columns| nulls_of(batch, columns)).collect()
     }
 
-    /// By sum: how much rows of this batch can add at the most; `None` if 64 bits may not hold that, or something on the
-    /// way to it.
+    /// The maximum growth by rows of this batch, by sum; `None` if 64 bits may not hold it or an intermediate
+    /// value.
     pub(super) fn growth(&self, batch: &RecordBatch) -> Option<Vec<i128>> {
-        // Widths are known without a look at any value. They are enough if sums are not settled often.
+        // Widths are known without looking at any value. They suffice if sums are settled rarely.
         let is_little = |growth: &Vec<i128>| growth.iter().all(|growth| *growth <= GROWTH_BY_WIDTH_MAX);
         let by_width = self.growth_by(batch, LookAt::Widths).filter(is_little);
         by_width.or_else(|| self.growth_by(batch, LookAt::Values))
@@ -282,7 +283,7 @@ impl Aggregation {
     fn growth_by(&self, batch: &RecordBatch, look_at: LookAt) -> Option<Vec<i128>> {
         let magnitudes = self.program.magnitudes(batch, look_at)?;
         let rows = batch.num_rows() as i128;
-        // Integers up to there are floating-point numbers, too.
+        // Integers up to this bound are exact as floating-point numbers.
         if self.averaged.iter().any(|step| magnitudes[*step] > 1 << f64::MANTISSA_DIGITS) {
             return None;
         }
@@ -291,15 +292,15 @@ impl Aggregation {
     }
 }
 
-/// Where one of these columns has no value. What an array calls null is not all of it: a column of type Null has no such
-/// notes, a dictionary or runs may have null among their values.
+/// The rows without a value in one of these columns. An array's null buffer does not show all of them: a
+/// column of type Null has none, and a dictionary or runs may have null among their values.
 fn nulls_of(batch: &RecordBatch, columns: &[usize]) -> Option<NullBuffer> {
     let nulls = columns.iter().map(|&column| batch.column(column).logical_nulls());
     let nulls = nulls.reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref())).flatten();
     nulls.filter(|nulls| nulls.null_count() > 0)
 }
 
-/// Compares the values at `positions` with an extreme of their groups.
+/// Updates the extremes of groups with the values at `positions`.
 fn extend(
     extremes: &mut [i64],
     of: &Aggregation,
@@ -315,7 +316,7 @@ fn extend(
     }
 }
 
-/// Adds the values at `positions` to their groups for each of `sums`, or takes them away, four sums at a time.
+/// Adds or subtracts the values at `positions` for each of `sums`, four sums at a time.
 fn change_all<const ADD: bool>(
     totals: &mut [i64],
     of: &Aggregation,

@@ -1,4 +1,4 @@
-//! The distinct values of one key column, by their numbers: each is kept once.
+//! The distinct values of one key column, by their numbers. Each is kept once.
 
 use std::hash::BuildHasher;
 
@@ -41,7 +41,7 @@ impl Fixed {
         let Some(width) = data_type.primitive_width().filter(|width| *width <= size_of::<u64>()) else {
             return internal_err!("a key of type {data_type} does not have 64 bits");
         };
-        // The lower bytes of a number are what the narrower type has.
+        // The lower bytes of a number are those of the narrower type.
         let mut bytes = Vec::with_capacity(numbers.len() * width);
         bits.for_each(|bits| bytes.extend_from_slice(&bits.to_le_bytes()[..width]));
         let native = if cfg!(target_endian = "big") { swapped(bytes, width) } else { bytes };
@@ -59,7 +59,7 @@ fn swapped(mut bytes: Vec<u8>, width: usize) -> Vec<u8> {
 /// Strings and other bytes.
 pub(super) struct Strings {
     values: BinaryViewBuilder,
-    /// The numbers of those that are not short, found by what they say.
+    /// The numbers of the values that are not short, by their bytes.
     long: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
@@ -77,7 +77,7 @@ impl Strings {
         self.values.append_option(value);
     }
 
-    /// The number that a long string has.
+    /// The number of a long string.
     pub(super) fn find(&self, value: &[u8]) -> Option<u32> {
         let same = |number: &u32| self.values.get_value(*number as usize) == value;
         self.long.find(self.hasher.hash_one(value), same).copied()
@@ -96,7 +96,7 @@ impl Strings {
     }
 
     fn array(&self, data_type: &DataType, numbers: &[u32]) -> Result<ArrayRef> {
-        // Full blocks are shared with what is kept here, not copied.
+        // Full blocks are shared with the kept values, not copied.
         let all = self.values.finish_cloned();
         let all: ArrayRef = match data_type {
             DataType::Utf8View => std::sync::Arc::new(all.to_string_view()?),
@@ -121,7 +121,7 @@ impl KeyValues {
         }
     }
 
-    /// The values that these numbers have, as an array of the column's type.
+    /// The values of these numbers, as an array of the column's type.
     pub(super) fn array(&self, data_type: &DataType, numbers: &[u32]) -> Result<ArrayRef> {
         match self {
             _ if numbers.is_empty() => Ok(new_empty_array(data_type)),

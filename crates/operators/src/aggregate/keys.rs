@@ -1,6 +1,6 @@
 //! Groups: every combination of values of the key columns gets a number.
 //!
-//! Made for few groups and many rows: a small table in front of the map answers nearly always.
+//! Designed for few groups and many rows: a small table in front of the map answers nearly always.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::views::same_views;
 struct Codes {
     numbers: HashMap<u128, u32>,
     recent: Box<[(u128, u32); RECENT]>,
-    /// Spreads keys over `recent`.
+    /// A factor of the hash that spreads keys over `recent`.
     multiplier: u64,
 }
 
-/// A power of two.
+/// The size of `recent`, a power of two.
 const RECENT: usize = 64;
 
-/// No value has this number.
+/// Not the number of any value.
 const NOBODY: u32 = u32::MAX;
 
 impl Codes {
@@ -40,7 +40,7 @@ impl Codes {
         self.numbers.capacity() * (size_of::<(u128, u32)>() + 1) + size_of_val(&*self.recent)
     }
 
-    /// The number of `key`; `first_seen` is told of keys without one.
+    /// The number of `key`. Calls `first_seen` for a new key.
     #[inline]
     fn number(&mut self, key: u128, first_seen: impl FnOnce()) -> u32 {
         let recent = self.recent[place(key, self.multiplier)];
@@ -71,7 +71,7 @@ impl Codes {
         }
     }
 
-    /// Finds a place of its own for every key, if it can.
+    /// Finds a place of its own for every key, if possible.
     fn spread(&mut self) {
         for _ in 0..RECENT {
             self.recent.fill((0, NOBODY));
@@ -99,30 +99,30 @@ fn place(key: u128, multiplier: u64) -> usize {
 struct KeyColumn {
     column: usize,
     codes: Codes,
-    /// The value of every number, once there was a batch that says of what type they are.
+    /// The value of every number, and their type, once a batch has shown it.
     values: Option<(DataType, KeyValues)>,
-    /// Of strings that come as dictionaries.
+    /// The dictionary of strings that come as keys.
     dictionary: Option<Dictionary>,
 }
 
-/// The numbers of the strings in the dictionary that came last.
+/// The numbers of the strings in the last dictionary.
 struct Dictionary {
     strings: ArrayRef,
-    /// By key, and behind these that of null; nobody's where it was not seen yet.
+    /// The numbers by key, with that of null at the end; `NOBODY` where the key was not seen yet.
     numbers: Vec<u32>,
 }
 
 /// The groups seen so far.
 pub(super) struct Keys {
     columns: Vec<KeyColumn>,
-    /// For every column but the first: the number of what stands left of it, and its own.
+    /// For every column except the first: combinations of the number of the columns to its left with its own.
     pairs: Vec<Pairs>,
 }
 
 /// Combinations of two numbers.
 struct Pairs {
     codes: Codes,
-    /// The answer for two small numbers, once it is known.
+    /// The known answers for two small numbers.
     small: [u32; SMALL * SMALL],
     members: Vec<(u32, u32)>,
 }
@@ -160,14 +160,14 @@ pub(super) fn is_key(data_type: &DataType) -> bool {
 }
 
 impl Keys {
-    /// Of these columns.
+    /// The groups of these key columns.
     pub(super) fn new(columns: &[usize]) -> Self {
         let column = |&column| KeyColumn { column, codes: Codes::new(), values: None, dictionary: None };
         let pairs = columns.iter().skip(1).map(|_| Pairs::new());
         Keys { columns: columns.iter().map(column).collect(), pairs: pairs.collect() }
     }
 
-    /// How many groups there are. Without key columns there is one.
+    /// The number of groups. Without key columns there is one.
     pub(super) fn groups(&self) -> usize {
         match (self.pairs.last(), self.columns.first()) {
             (Some(pairs), _) => pairs.members.len(),
@@ -188,7 +188,7 @@ impl Keys {
         columns.sum::<usize>() + pairs.sum::<usize>()
     }
 
-    /// The bytes that numbering `rows` may add at most, as far as they are not small whatever the rows are.
+    /// The maximum bytes that long keys of `rows` may add. Keys of bounded size are not counted.
     pub(super) fn long_bytes(&self, arrays: &[ArrayRef], rows: &[u32]) -> usize {
         self.columns.iter().map(|column| column.long_bytes(&arrays[column.column], rows)).sum()
     }
@@ -210,7 +210,7 @@ impl Keys {
         Ok(())
     }
 
-    /// The values of the key columns, as `types`, of those groups that `wanted` tells.
+    /// The values of the key columns, as `types`, for the groups in `wanted`.
     pub(super) fn columns(&self, types: &[DataType], wanted: &[u32]) -> Result<Vec<ArrayRef>> {
         let mut numbers = wanted.to_vec();
         let mut arrays = Vec::with_capacity(types.len());
@@ -234,12 +234,12 @@ impl Keys {
     }
 }
 
-/// Keys of values that are no short strings have a bit that those of short strings do not: the length of a view has 32
-/// bits, of which those of a short string are below 13.
+/// A bit of keys that are not short strings, which those of short strings do not have: the length of a view
+/// has 32 bits, and that of a short string is below 13.
 const NULL: u128 = 1 << 31;
 const LONG: u128 = 1 << 30;
 
-/// Strings of at most this many bytes are all in their view.
+/// The maximum bytes of a string that is entirely in its view.
 const SHORT: u32 = 12;
 
 /// The views of an array of strings.
@@ -284,7 +284,7 @@ impl KeyColumn {
         }
     }
 
-    /// Numbers strings by their keys in a dictionary: each of its strings once, and null.
+    /// Numbers strings by their keys in a dictionary. Looks up each of its strings once, and null.
     fn number_keyed(&mut self, keyed: Keyed<'_>, rows: &[u32], numbers: &mut Vec<u32>) -> Result<()> {
         let strings = keyed.values;
         let mut dictionary = match self.dictionary.take() {
@@ -386,7 +386,7 @@ fn of_keys(
     }));
 }
 
-/// Numbers strings: a short one is all in its view, a long one has the number of the first that is the same.
+/// Numbers strings. A short one is entirely in its view, a long one gets the number of the first equal one.
 fn of_views<'a>(
     codes: &mut Codes,
     values: &mut Strings,
@@ -460,7 +460,7 @@ mod tests {
         }
     }
 
-    /// These strings as they are, and as keys into a dictionary of them in which some are twice and some are nobody's.
+    /// These strings as they are, and as keys into a dictionary with some duplicates and some unused entries.
     fn both(rng: &mut Rng, strings: &[Option<String>]) -> (ArrayRef, ArrayRef) {
         let mut dictionary: Vec<Option<String>> = strings.iter().filter(|s| s.is_some()).cloned().collect();
         dictionary.push(Some("nobody's".to_owned()));

@@ -1,17 +1,18 @@
 //! Partial aggregation right above a cooperative scan.
 //!
-//! Sums, averages, counts and extremes of decimals and integers for few groups are what dashboards ask for most. Between a scan
-//! and DataFusion's aggregation every scan would copy the rows that pass its filter and make 128 bits of every decimal.
-//! Here the shared arrays are read in place: the scan marks the rows that pass, and sums are made in 64 bits, moved to
-//! 128 bits before they may overflow. The state that leaves is the one that DataFusion's own partial aggregation has, so
-//! that whatever combines partitions stays as it is.
+//! Dashboards mostly ask for sums, averages, counts and extremes of decimals and integers for few groups.
+//! Between a scan and DataFusion's aggregation, every scan would copy the rows that pass its filter and
+//! convert every decimal to 128 bits. This aggregation reads the shared arrays in place: the scan marks the
+//! rows that pass. Sums are computed in 64 bits, and moved to 128 bits before they may overflow. The output
+//! state is that of DataFusion's own partial aggregation, so the operators that combine partitions do not
+//! change.
 //!
-//! Queries that aggregate in the same way and filter differently have the sums of whole slices in common (`shared_slices`): each
-//! takes away the rows that do not pass its filter.
+//! Queries that aggregate in the same way and filter differently share the sums of whole slices
+//! (`shared_slices`). Each subtracts the rows that do not pass its filter.
 //!
-//! Strings that come as keys into a dictionary are numbered by their keys. When there are many groups, or values do not fit, the
-//! rest of a partition is handed over to DataFusion's aggregation (`rest`). What this does not know (other functions, distinct,
-//! ordered, filtered) is not touched.
+//! Strings that come as keys into a dictionary are numbered by their keys. If there are many groups, or
+//! values do not fit, DataFusion's aggregation takes over for the rest of a partition (`rest`). Unsupported
+//! aggregates (other functions, distinct, ordered, filtered) stay with DataFusion.
 
 mod arithmetic;
 mod exec;
@@ -38,22 +39,22 @@ pub use slice_state::SliceState;
 use crate::shared_slices::PerSlice;
 use crate::short_decimals::{of_scan, shortened};
 
-/// The functions that are computed here.
+/// The supported functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
-    /// Rows with a value.
+    /// The number of rows with a value.
     Count,
     /// The sum of decimals or 64-bit integers.
     Sum,
     /// Count and sum of decimals, or of integers as floating-point numbers.
     Average,
-    /// The least of decimals, integers or times.
+    /// The minimum of decimals, integers or times.
     Least,
-    /// The greatest of them.
+    /// The maximum of decimals, integers or times.
     Greatest,
 }
 
-/// What a partial aggregation computes, in terms of a scan that marks rows.
+/// A partial aggregation over a scan that marks rows.
 #[derive(Debug)]
 pub struct Aggregation {
     /// The columns to group by.
@@ -63,11 +64,11 @@ pub struct Aggregation {
     /// Steps of integers whose sums become floating-point numbers.
     averaged: Vec<usize>,
     extremes: Vec<Extreme>,
-    /// Columns of which none may be null for a row to count, or to be added.
+    /// Sets of columns. A row with a null in one of them is neither counted nor added.
     column_sets: Vec<Vec<usize>>,
     /// The columns of the state, after the keys.
     states: Vec<State>,
-    /// The column that tells which rows pass.
+    /// The column of marks, which tells the rows that pass.
     marks: usize,
     schema: SchemaRef,
 }
@@ -76,11 +77,11 @@ pub struct Aggregation {
 struct Sum {
     step: usize,
     column_set: usize,
-    /// Of decimals; none of integers.
+    /// The scale of decimals; none for integers.
     scale: Option<i8>,
 }
 
-/// The least or the greatest value.
+/// The minimum or the maximum.
 #[derive(Debug)]
 struct Extreme {
     step: usize,
@@ -91,18 +92,18 @@ struct Extreme {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Of rows; those without nulls in a set of columns.
+    /// The number of rows without nulls in a set of columns, or of all rows.
     Count(Option<usize>),
-    /// Of the rows without nulls in a set of columns, as an average keeps it: null where there are none, or
-    /// DataFusion takes the group for one with values and divides by zero.
+    /// The number of rows without nulls in a set of columns, in the form of an average's state: null if there
+    /// are none. Otherwise DataFusion takes the group for one with values and divides by zero.
     AverageCount(usize),
     Sum(usize),
     Extreme(usize),
 }
 
 impl Aggregation {
-    /// What aggregates these functions of columns of `scan` by the key columns, and leaves `schema`; `None` if it
-    /// cannot.
+    /// The aggregation of these functions of columns of `scan` by the key columns, with output `schema`;
+    /// `None` if it is not supported.
     ///
     /// # Errors
     /// If an argument has no type over `scan`.
@@ -134,7 +135,7 @@ impl Aggregation {
         Ok(aggregation.makes_its_states().then_some(aggregation))
     }
 
-    /// Returns whether the columns of the state have types that are made here.
+    /// Returns whether the columns of the state have types that this aggregation produces.
     fn makes_its_states(&self) -> bool {
         let types = self.schema.fields().iter().skip(self.keys.len()).map(|field| field.data_type());
         let made = |(state, data_type): (&State, &DataType)| match (state, data_type) {
@@ -153,7 +154,7 @@ impl Aggregation {
         types.len() == self.states.len() && self.states.iter().zip(types).all(made)
     }
 
-    /// Adds a function; false if its argument is nothing that is computed here.
+    /// Adds a function. Returns false if its argument is not supported.
     fn add(&mut self, function: Function, argument: &Arc<dyn PhysicalExpr>, scan: &Schema) -> Result<bool> {
         match function {
             Function::Count => return Ok(self.add_count(argument)),
@@ -173,8 +174,8 @@ impl Aggregation {
         Ok(true)
     }
 
-    /// The batch with numbers to group by in the bits of their type: a scan leaves them in as few as the values of a slice need,
-    /// and groups are of all slices.
+    /// The batch with numeric group keys in their type's full width. A scan leaves them in as few bits as the
+    /// values of a slice need, while groups span all slices.
     fn with_wide_keys(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let wide = |(&key, field): (&usize, &Arc<Field>)| {
             let of = shortened(field.data_type()).unwrap_or_else(|| field.data_type().clone());
@@ -197,15 +198,15 @@ impl Aggregation {
         Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
     }
 
-    /// Returns whether all columns that are read are in the form they are read in: a scan leaves decimals in
-    /// 128 bits where 64 do not hold them.
+    /// Returns whether all columns that are read have the supported form. A scan leaves decimals in 128 bits
+    /// where 64 bits do not hold them.
     fn reads(&self, batch: &RecordBatch) -> bool {
         let mut columns = self.keys.iter().copied().chain(self.program.columns());
         columns.all(|column| !matches!(batch.column(column).data_type(), DataType::Decimal128(..)))
     }
 
-    /// Returns whether queries can have the states of slices in common: rows can be taken away again, and to
-    /// add them up costs more than to look at the marks.
+    /// Returns whether queries can share the states of slices: rows can be subtracted, and adding them costs
+    /// more than reading the marks.
     fn is_shared(&self) -> bool {
         self.extremes.is_empty() && (!self.keys.is_empty() || !self.sums.is_empty())
     }
@@ -239,7 +240,7 @@ impl Aggregation {
         argument: &Arc<dyn PhysicalExpr>,
         scan: &Schema,
     ) -> Result<bool> {
-        // Of computed values, and of those that are cast, it is another type's.
+        // Computed or cast values would have another type.
         if !argument.is::<Column>() {
             return Ok(false);
         }

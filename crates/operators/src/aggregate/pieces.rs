@@ -1,8 +1,9 @@
-//! A state on its way to other operators: in batches of as many rows as they want.
+//! Output of a state in batches of as many rows as the next operators want.
 //!
-//! The strings of a batch are views of buffers that all rows share. Whoever keeps a few rows of a large batch keeps all of
-//! its buffers, and the coalescer of an exchange, which cuts large batches, makes room for all their strings with each
-//! cut. So each batch gets buffers of its own, and until the last one has left the whole stays in the account.
+//! The strings of a batch are views of buffers that all rows share. An operator that keeps a few rows of a
+//! large batch keeps all of its buffers. The coalescer of an exchange, which cuts large batches, makes room
+//! for all their strings with each cut. So each batch gets buffers of its own. Until the last batch has left,
+//! the whole state stays in the account.
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
@@ -12,7 +13,7 @@ use futures::stream::unfold;
 
 use crate::views::with_own_buffers;
 
-/// The rows of `state`, `rows` of them at a time; `reservation` is the room of all.
+/// The rows of `state`, in batches of `rows`. `reservation` is the memory of all.
 pub(super) fn pieces(
     state: RecordBatch,
     reservation: MemoryReservation,

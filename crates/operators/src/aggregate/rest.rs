@@ -1,4 +1,4 @@
-//! What is left of a scan, for the aggregation that takes over.
+//! The rest of a scan's rows, for the aggregation that takes over.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceC
 
 use crate::short_decimals::of_scan;
 
-/// A batch with marks as the scan would have given it had it filtered itself.
+/// Filters a batch by its marks, as the scan itself would have done.
 pub(super) fn unmarked(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let marks = batch.num_columns() - 1;
     let passing = filter_record_batch(batch, batch.column(marks).as_boolean())?;
@@ -24,7 +24,7 @@ pub(super) fn unmarked(batch: &RecordBatch, schema: &SchemaRef) -> Result<Record
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
 }
 
-/// `plan`, a chain of nodes with one input each, over `leaf` in place of its own.
+/// `plan`, a chain of nodes with one input each, with `leaf` in place of its own leaf.
 pub(super) fn over(
     plan: &Arc<dyn ExecutionPlan>,
     leaf: Arc<dyn ExecutionPlan>,

@@ -1,4 +1,4 @@
-//! What an aggregation adds up for all rows of a slice, whether they pass a filter or not.
+//! The state of an aggregation for all rows of a slice, whether they pass a filter or not.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use super::Aggregation;
 use super::groups::{Groups, Which, blocks};
 
-/// The groups of a slice, and what was added up for each. Keys are not in it: who has the slice has them.
+/// The groups of a slice, with their sums and counts. It has no keys: a query that has the slice has them.
 #[derive(Debug)]
 pub struct SliceState {
-    /// By group: one of its rows in the slice.
+    /// One row of the slice, by group.
     pub(super) examples: Vec<u32>,
-    /// By group: its rows.
+    /// The number of rows, by group.
     pub(super) rows: Vec<i64>,
-    /// By group and set of columns: its rows with a null in one of them.
+    /// The number of rows with a null in one of a set of columns, by group and set.
     pub(super) with_null: Vec<i64>,
-    /// By group and sum.
+    /// The sums, by group and sum.
     pub(super) sums: Vec<i128>,
     /// See [`Aggregation::growth`].
     pub(super) growth: Vec<i128>,
 }
 
-/// A state with more groups than this is hardly smaller than the slice.
+/// The maximum number of groups. A state with more is hardly smaller than the slice.
 const GROUPS_MAX: usize = 256;
 
-/// So many keys of earlier slices are remembered.
+/// The maximum number of remembered keys of earlier slices.
 const KEYS_MAX: usize = 4 * GROUPS_MAX;
 
 impl SliceState {
@@ -42,7 +42,7 @@ impl SliceState {
 
 /// Makes the states of slices.
 pub(super) struct SliceMaker {
-    /// Of one slice at a time; keys are known from earlier ones.
+    /// The groups of one slice at a time; keys are known from earlier ones.
     groups: Groups,
     examples: Vec<u32>,
     reservation: MemoryReservation,
@@ -53,8 +53,8 @@ impl SliceMaker {
         SliceMaker { groups: Groups::new(of), examples: Vec::new(), reservation }
     }
 
-    /// The state of a slice; `None` if it has many groups, 64 bits may not hold what has to be computed, or there is no
-    /// memory for it.
+    /// The state of a slice; `None` if it has many groups, 64 bits may not hold an intermediate value, or
+    /// memory is refused.
     pub(super) fn state(&mut self, slice: &RecordBatch) -> Result<Option<SliceState>> {
         let Some(growth) = self.groups.of.growth(slice) else { return Ok(None) };
         if self.groups.count() > KEYS_MAX {
@@ -67,7 +67,7 @@ impl SliceMaker {
         Ok(self.take(growth))
     }
 
-    /// Adds all rows; false if it stopped before the end.
+    /// Adds all rows. Returns false if it ended early.
     fn add(&mut self, slice: &RecordBatch, growth: &[i128]) -> Result<bool> {
         let groups_max = self.groups.count() + GROUPS_MAX;
         self.groups.expect(growth);
@@ -88,7 +88,7 @@ impl SliceMaker {
         Ok(true)
     }
 
-    /// Takes out what was added.
+    /// Takes out the sums.
     fn take(&mut self, growth: Vec<i128>) -> Option<SliceState> {
         let Groups { of, rows, with_null, earlier, .. } = &mut self.groups;
         let (sets, sums) = (of.column_sets.len(), of.sums.len());

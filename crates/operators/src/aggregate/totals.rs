@@ -1,7 +1,7 @@
-//! What a partition adds up, and how it leaves as the state of a partial aggregation.
+//! The totals of a partition, and their output as the state of a partial aggregation.
 //!
-//! Where other queries aggregate the same slices in the same way, what all rows of a slice add up to is computed once.
-//! Each query then takes away the rows that do not pass its own filter, if these are few.
+//! If other queries aggregate the same slices in the same way, the totals of all rows of a slice are computed
+//! once. Each query then subtracts the rows that do not pass its own filter, if these are few.
 
 use std::sync::Arc;
 
@@ -22,29 +22,30 @@ use crate::shared_slices::{Found, Part};
 use crate::short_decimals::shortened;
 use crate::slice_name::SliceName;
 
-/// What a partition has added up.
+/// The totals of a partition.
 pub(super) struct Totals {
     groups: Groups,
-    /// The memory that groups and their states have in the pool of the session.
+    /// The memory of groups and their states in the pool of the session.
     reservation: MemoryReservation,
-    /// What it has in common with other queries, if anything, and what makes the states of slices for them.
+    /// The states shared with other queries, if any, and their maker.
     shared: Option<(Part<Aggregation>, SliceMaker)>,
-    /// A slice that another query is adding up. Its state may be there when the next batch has been added.
+    /// A slice that another query is aggregating. Its state may be complete when the next batch has been
+    /// added.
     deferred: Option<RecordBatch>,
 }
 
-/// With more groups DataFusion's aggregation takes over, which knows what to do when there are millions.
+/// The number of groups beyond which DataFusion's aggregation takes over, which handles millions.
 const GROUPS_MAX: usize = 4096;
 
-/// Memory is booked in multiples of this.
+/// The unit in which memory is booked.
 const RESERVED_BYTES: usize = 64 << 10;
 
-/// The state of a slice is taken if at most `1 / LEFT_OUT_TAKEN` of its rows are to be left out: to take more away would cost
-/// as much as to add the others.
+/// The state of a slice is used if at most `1 / LEFT_OUT_TAKEN` of its rows do not pass. Otherwise
+/// subtracting them would cost as much as adding the others.
 const LEFT_OUT_TAKEN: usize = 3;
 
-/// The state of a slice is made for others if at most `1 / LEFT_OUT_MADE` of its rows are to be left out: these rows are
-/// added and taken away again.
+/// The state of a slice is made for other queries if at most `1 / LEFT_OUT_MADE` of its rows do not pass,
+/// because these rows are added and subtracted again.
 const LEFT_OUT_MADE: usize = 8;
 
 impl Totals {
@@ -58,9 +59,9 @@ impl Totals {
         Totals { groups: Groups::new(of), reservation, shared, deferred: None }
     }
 
-    /// Adds the marked rows of a batch, and returns those that are for somebody else: 64 bits may not hold what has to be
-    /// computed for them, there are many groups by now, or no memory for more. One batch may be left for the next call or for
-    /// [`Self::add_deferred`].
+    /// Adds the marked rows of a batch, and returns those that DataFusion's aggregation must take: 64 bits
+    /// may not hold an intermediate value, there are many groups, or memory is refused. One batch may be left
+    /// for the next call or for [`Self::add_deferred`].
     pub(super) fn add(&mut self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
         let batch = self.groups.of.with_wide_keys(batch)?;
         let mut refused = Vec::new();
@@ -79,7 +80,8 @@ impl Totals {
         Ok(refused)
     }
 
-    /// Adds what was left, if anything, and returns what of it is for somebody else.
+    /// Adds the deferred batch, if there is one, and returns those of its rows that DataFusion's aggregation
+    /// must take.
     pub(super) fn add_deferred(&mut self) -> Result<Option<RecordBatch>> {
         self.deferred.take().map_or(Ok(None), |batch| self.add_now(batch))
     }
@@ -95,8 +97,8 @@ impl Totals {
         Ok((added < rows).then(|| batch.slice(added, rows - added)))
     }
 
-    /// The name of the slice that a batch is, and how many of its rows are left out; `None` if it is none, or if to take its
-    /// state would take longer than to add its rows.
+    /// The name of a batch's slice, and the number of its rows that do not pass. `None` if the batch is not a
+    /// slice, or if using its state would take longer than adding its rows.
     fn slice_of(&self, batch: &RecordBatch) -> Option<(SliceName, usize)> {
         let name = SliceName::of(batch)?;
         let rows = batch.num_rows();
@@ -104,13 +106,13 @@ impl Totals {
         (left_out <= rows / LEFT_OUT_TAKEN && self.groups.count() <= GROUPS_MAX).then_some((name, left_out))
     }
 
-    /// Returns whether another query is adding up this slice.
+    /// Returns whether another query is aggregating this slice.
     fn is_in_work(&self, batch: &RecordBatch) -> bool {
         let Some((part, _)) = &self.shared else { return false };
         self.groups.of.reads(batch) && self.slice_of(batch).is_some_and(|(name, _)| part.is_in_work(name))
     }
 
-    /// Adds rows one by one, and returns how many of the batch were looked at.
+    /// Adds rows one by one. Returns the number of rows of the batch that were processed.
     fn add_rows(&mut self, batch: &RecordBatch) -> Result<usize> {
         let Some(growth) = self.groups.of.growth(batch) else { return Ok(0) };
         self.groups.expect(&growth);
@@ -130,8 +132,8 @@ impl Totals {
         Ok(batch.num_rows())
     }
 
-    /// Adds the marked rows of a batch by way of the state of its slice; false if nothing was added, since it is no slice
-    /// that others aggregate too, or that would take longer.
+    /// Adds the marked rows of a batch with the state of its slice. Returns false if nothing was added,
+    /// because the batch is not a slice that other queries aggregate too, or because that would take longer.
     fn add_slice(&mut self, batch: &RecordBatch) -> Result<bool> {
         if self.shared.is_none() {
             return Ok(false);
@@ -149,9 +151,10 @@ impl Totals {
         self.add_state(batch, &state, left_out > 0)
     }
 
-    /// Adds the state of a slice and takes away the rows that are not marked; false if there is no memory for its keys.
+    /// Adds the state of a slice and subtracts the unmarked rows. Returns false if there is no memory for its
+    /// keys.
     fn add_state(&mut self, slice: &RecordBatch, state: &SliceState, some_left_out: bool) -> Result<bool> {
-        // Rows that are taken away have no keys that the state does not have.
+        // The state has all keys of the rows that are subtracted.
         let long = self.groups.keys.long_bytes(slice.columns(), &state.examples);
         if !self.reserve(long) {
             return Ok(false);
@@ -169,14 +172,14 @@ impl Totals {
         Ok(true)
     }
 
-    /// Books what is in memory, and this many bytes more; false if the pool refuses.
+    /// Books the current memory, and this many bytes more. Returns false if the pool refuses.
     fn reserve(&self, more: usize) -> bool {
         let bytes = (self.groups.bytes() + more).next_multiple_of(RESERVED_BYTES);
-        // Asking takes a lock that all queries share.
+        // A request to the pool takes a lock that all queries share.
         bytes == self.reservation.size() || self.reservation.try_resize(bytes).is_ok()
     }
 
-    /// The state of the aggregation, a row for every group, and the room it takes.
+    /// The state of the aggregation, one row per group, and its memory.
     pub(super) fn finish(mut self) -> Result<(RecordBatch, MemoryReservation)> {
         self.groups.settle();
         let of = Arc::clone(&self.groups.of);
@@ -206,7 +209,7 @@ impl Totals {
         Ok((state, self.reservation))
     }
 
-    /// The rows of a group without a null in any of a set of columns; of no set, all.
+    /// The rows of a group without a null in any of a set of columns; all rows if there is no set.
     fn valid(&self, set: Option<usize>, group: u32) -> i64 {
         let (groups, group) = (&self.groups, group as usize);
         let nulls = set.map_or(0, |set| groups.with_null[group * groups.of.column_sets.len() + set]);
@@ -224,7 +227,8 @@ impl Totals {
             DataType::Decimal128(precision, scale) => {
                 Arc::new(sums.collect::<Decimal128Array>().with_precision_and_scale(*precision, *scale)?)
             }
-            // DataFusion's own partial sums of integers wrap around. Sums that fail on overflow ask for 128 bits.
+            // DataFusion's own partial sums of integers wrap around. Sums that fail on overflow ask for 128
+            // bits.
             DataType::Int64 => Arc::new(sums.map(|sum| sum.map(|sum| sum as i64)).collect::<Int64Array>()),
             // The sum of floating-point numbers that are integers, rounded once.
             DataType::Float64 => {
@@ -349,7 +353,7 @@ mod tests {
         let (other, mut totals) = (world.part(), world.query());
         let claim = claimed(&other, 1);
         assert!(totals.add(slice(1, [1, 2, 3, 4])).unwrap().is_empty());
-        // Not what the rows sum up to, so that it can be told from that.
+        // A value that differs from the rows' sum, so that the test can tell them apart.
         claim.made(state(1000));
         assert!(totals.add(slice(2, [1, 1, 1, 1])).unwrap().is_empty());
         assert_eq!(totals.add_deferred().unwrap(), None, "nothing is left");
@@ -379,7 +383,7 @@ mod tests {
         assert_eq!(totals.add_deferred().unwrap(), None);
     }
 
-    /// A column of a scan, as its type has it and in as few bits as hold the values.
+    /// A column of a scan, in its type and in as few bits as hold the values.
     fn column(rng: &mut Rng, of: &DataType) -> (ArrayRef, ArrayRef) {
         let (bits, of_bits) =
             [(8, DataType::Int8), (16, DataType::Int16), (32, DataType::Int32)][rng.usize(..3)].clone();
@@ -433,7 +437,7 @@ mod tests {
                     assert!(totals.add(batch.unwrap()).unwrap().is_empty());
                 };
                 add(&mut of_wide, &|(wide, _)| Arc::clone(wide));
-                // Slices differ in how many bits they need.
+                // Slices differ in the number of bits they need.
                 let some = rng.u8(..16);
                 add(&mut of_narrow, &|(wide, narrow)| {
                     let at = columns.iter().position(|(of, _)| Arc::ptr_eq(of, wide)).unwrap();
