@@ -1,4 +1,4 @@
-//! Plays one seed and says what happened.
+//! Plays one seed and prints the outcome.
 //!
 //! `cargo run --release -p coscan-engine-sim --example seed -- 7`
 

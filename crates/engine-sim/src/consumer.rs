@@ -1,4 +1,4 @@
-//! Queries: which files they open, how often they run, and which errors and rows are right.
+//! Queries: the files they open, their repetitions, and the errors and rows that are right.
 //!
 //! One run is a scan (`query.rs`) or a series of point reads (`points.rs`).
 
@@ -20,7 +20,7 @@ use crate::plan::{ConsumerPlan, Habit};
 use crate::store::SimStore;
 use crate::world::{LOCAL, World, store_url};
 
-/// What all queries share.
+/// The state that all queries share.
 pub struct Clients {
     /// The world.
     pub world: Arc<World>,
@@ -28,11 +28,11 @@ pub struct Clients {
     pub engine: Mutex<Option<Engine>>,
     /// The stores, by number.
     pub stores: Vec<Arc<dyn ObjectStore>>,
-    /// Rows that were compared.
+    /// The number of rows compared.
     pub rows: AtomicU64,
-    /// Queries that ended: well, and with an error that was to be expected.
+    /// The number of queries that succeeded, and of those that ended with an expected error.
     pub ended: [AtomicU64; 2],
-    /// When the last query ended, and the last that reads from no dead store.
+    /// The end of the last query, and of the last query that reads from no dead store.
     pub last_end_ns: [AtomicU64; 2],
 }
 
@@ -136,7 +136,7 @@ impl Clients {
         world.executor.note(&format!("query {number} is over"));
     }
 
-    /// Lists and opens the files of a query; sometimes the listing is old.
+    /// Lists and opens the files of a query. Some listings are old.
     fn open(&self, engine: &Engine, plan: &ConsumerPlan) -> Vec<Opened> {
         let mut opened = Vec::new();
         for &file in &plan.files {
@@ -176,7 +176,7 @@ impl Clients {
         opened
     }
 
-    /// Every row is in one chunk.
+    /// Checks that every row is in one chunk.
     fn check_chunks(&self, handle: &FileHandle, content: &Content) {
         let mut left = content.groups.iter().enumerate().map(|(at, group)| (at, group[0].len()));
         let (mut group, mut row) = (left.next(), 0);
@@ -200,7 +200,7 @@ impl Clients {
         }
     }
 
-    /// Returns whether the world explains an error; if not, it is a fault of the engine.
+    /// Checks that the world explains an error; otherwise it is a fault of the engine.
     fn check_error(&self, error: &EngineError, files: &[Opened]) {
         let records = self.world.records();
         let of = |name: &str| self.world.file_named(name);
@@ -223,7 +223,7 @@ impl Clients {
                 mine(file).is_some_and(|at| records.corrupt.contains_key(&at))
             }
             EngineError::BufferTooSmall { needed, budget, .. } => {
-                // Running scans may have kept a larger one in force.
+                // Running scans may have kept a larger buffer in force.
                 needed > budget && records.buffers.iter().any(|known| known <= budget)
             }
             _ => false,
@@ -245,7 +245,7 @@ impl Clients {
         }
     }
 
-    /// Returns whether a future is to be dropped at this await.
+    /// Returns whether to drop a future at this await.
     fn cancels(&self, plan: &ConsumerPlan) -> bool {
         let Habit::Cancels(one_in) = plan.habit else { return false };
         let cancels = !self.world.is_peace() && self.world.executor.draw(|random| random.u32(..one_in) == 0);
@@ -256,7 +256,7 @@ impl Clients {
     }
 }
 
-/// Some of this many numbers.
+/// A random subset of this many numbers.
 fn some(of: usize, random: &mut fastrand::Rng) -> Vec<usize> {
     let one_in = random.u32(1..4);
     (0..of).filter(|_| random.u32(..one_in) == 0).collect()

@@ -1,9 +1,10 @@
-//! One seeded executor: every task has a thread of its own, and one of them runs at a time.
+//! A seeded executor: every task has a thread of its own, and one of them runs at a time.
 //!
-//! Which one is drawn at every [`step`](Executor::step): at every await, at every sleep, and wherever the engine takes
-//! a lock ([`Point`]). So the interleavings of the engine's own threads are a function of the seed. Time is virtual: it
-//! stands still while anybody can go on, mostly, and jumps to whatever is next. If nobody can go on and nobody sleeps,
-//! control goes back to the thread that began, which says what that means.
+//! The next task is drawn at every [`step`](Executor::step): at every await, at every sleep, and wherever the
+//! engine takes a lock ([`Point`]). So the interleavings of the engine's own threads are a function of the
+//! seed. Time is virtual. It mostly stands still while a task can continue, and otherwise jumps to the next
+//! event. If no task can continue and none sleeps, control returns to the first thread, which decides what
+//! that means.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -17,22 +18,22 @@ use std::time::Duration;
 
 use coscan_engine::environment::{Point, interleave};
 
-/// A task's name: its place in the order of beginning.
+/// A task's identifier: its place in the order of beginning.
 pub type TaskId = usize;
 
-/// The thread that began.
+/// The first thread.
 pub const MAIN: TaskId = 0;
 
-/// How often a task lets another go first at each kind of point: one time in n; zero for never.
+/// The rates at which a task lets another go first, by kind of point: one time in n; zero for never.
 #[derive(Clone, Copy, Debug)]
 pub struct Yields {
     /// Before a lock.
     pub locking: u32,
-    /// With a lock just taken.
+    /// After a lock was taken.
     pub locked: u32,
-    /// A sleeper is woken before its time though others can go on.
+    /// Waking a sleeper before its time although other tasks can continue.
     pub jumps: u32,
-    /// A waiting task is polled though nobody woke it.
+    /// Polling a waiting task that was not woken.
     pub spurious: u32,
 }
 
@@ -41,14 +42,14 @@ enum State {
     Ready,
     /// Waits to be woken.
     Waiting,
-    /// Until that time, or until woken.
+    /// Sleeps until that time, or until woken.
     Sleeping(u64),
     Done,
 }
 
 struct Task {
     name: String,
-    /// True if it has to be woken by the engine: nobody may wait forever.
+    /// True if the engine has to wake it: such a task may not wait forever.
     engine: bool,
     state: State,
     thread: Option<Thread>,
@@ -58,19 +59,19 @@ struct Schedule {
     random: fastrand::Rng,
     yields: Yields,
     tasks: Vec<Task>,
-    /// Tasks that are ready, in no order that matters but a fixed one.
+    /// Tasks that are ready, in an arbitrary but fixed order.
     ready: Vec<TaskId>,
     steps: u64,
     steps_max: u64,
     hash: u64,
-    /// What went wrong first.
+    /// The first violation.
     violation: Option<String>,
-    /// Everybody is to come to an end: waits are over.
+    /// True if all tasks have to end: waits are over.
     ending: bool,
     log: Option<Vec<String>>,
 }
 
-/// See the module documentation.
+/// The executor of one world.
 pub struct Executor {
     schedule: Mutex<Schedule>,
     running: AtomicUsize,
@@ -86,7 +87,7 @@ fn current() -> Option<(Arc<Executor>, TaskId)> {
 }
 
 impl Executor {
-    /// Does something on this thread without letting others in between.
+    /// Runs `work` on this thread without letting other tasks run.
     pub fn aside<T>(work: impl FnOnce() -> T) -> T {
         let inside = current().is_some();
         interleave(None);
@@ -138,12 +139,12 @@ impl Executor {
         self.now_ns.load(Ordering::Relaxed)
     }
 
-    /// Draws something.
+    /// Draws a value.
     pub fn draw<T>(&self, of: impl FnOnce(&mut fastrand::Rng) -> T) -> T {
         of(&mut self.schedule().random)
     }
 
-    /// Notes what went wrong, if it is the first, and brings everything to an end.
+    /// Notes a violation, if it is the first, and makes all tasks end.
     pub fn violate(&self, what: impl FnOnce() -> String) {
         let mut schedule = self.schedule();
         if schedule.violation.is_none() && !schedule.ending {
@@ -153,12 +154,12 @@ impl Executor {
         }
     }
 
-    /// What went wrong.
+    /// The first violation.
     pub fn violation(&self) -> Option<String> {
         self.schedule().violation.clone()
     }
 
-    /// Steps so far, and a hash of what was done in them.
+    /// The number of steps so far, and a hash of their effects.
     pub fn trace(&self) -> (u64, u64) {
         let schedule = self.schedule();
         (schedule.steps, schedule.hash)
@@ -175,39 +176,39 @@ impl Executor {
         self.schedule().log.clone().unwrap_or_default()
     }
 
-    /// Returns whether everybody is to come to an end.
+    /// Returns whether all tasks have to end.
     pub fn is_ending(&self) -> bool {
         self.schedule().ending
     }
 
-    /// Tasks that wait for the engine, by name.
+    /// The names of tasks that wait for the engine.
     pub fn waiting_for_engine(&self) -> Vec<String> {
         let schedule = self.schedule();
         let waiting = schedule.tasks.iter().filter(|task| task.engine && task.state == State::Waiting);
         waiting.map(|task| task.name.clone()).collect()
     }
 
-    /// How many tasks are not done.
+    /// The number of tasks that are not done.
     pub fn alive(&self) -> usize {
         self.schedule().tasks.iter().skip(1).filter(|task| task.state != State::Done).count()
     }
 
-    /// Returns whether no task but the one that asks could go on now: all wait or sleep.
+    /// Returns whether no task except the calling one could continue: all others wait or sleep.
     pub fn is_quiet(&self) -> bool {
         self.schedule().ready.len() <= 1
     }
 
-    /// Returns whether none but the one that asks will ever go on by itself: all wait.
+    /// Returns whether no task except the calling one will ever continue by itself: all others wait.
     pub fn stands_still(&self, me: TaskId) -> bool {
         let schedule = self.schedule();
         let moves = |state| matches!(state, State::Ready | State::Sleeping(_));
         !schedule.tasks.iter().enumerate().any(|(id, task)| id != me && moves(task.state))
     }
 
-    /// Begins a task; `engine` says whether what it waits for has to come from the engine.
+    /// Begins a task. `engine` is true if only the engine can end its waits.
     ///
     /// # Panics
-    /// If the system gives no thread.
+    /// If the system refuses a thread.
     pub fn spawn(
         self: &Arc<Self>,
         name: String,
@@ -248,7 +249,7 @@ impl Executor {
         }
     }
 
-    /// Hands control to whoever is drawn, and returns when it comes back.
+    /// Gives control to the drawn task, and returns when it comes back.
     fn switch(&self, me: TaskId, mut schedule: MutexGuard<'_, Schedule>) {
         let next = self.choose(&mut schedule);
         if next == me {
@@ -297,7 +298,7 @@ impl Executor {
         next
     }
 
-    /// Wakes whoever sleeps until the earliest time.
+    /// Wakes the tasks that sleep until the earliest time.
     fn pass_time(&self, schedule: &mut Schedule) {
         let sleepers = schedule.tasks.iter().enumerate().filter_map(|(id, task)| match task.state {
             State::Sleeping(until) => Some((until, id)),
@@ -310,12 +311,13 @@ impl Executor {
         due.into_iter().for_each(|id| schedule.make_ready(id));
     }
 
-    /// From now on time passes only while nobody can go on: whoever reads is not kept from it until a deadline.
+    /// From this call on, time passes only while no task can continue, so that no read misses a deadline
+    /// because it does not run.
     pub fn stop_jumps(&self) {
         self.schedule().yields.jumps = 0;
     }
 
-    /// Lets time pass by itself: the next sleepers wake late.
+    /// Lets time pass without waking tasks: the next sleepers wake late.
     pub fn jump(&self, by: Duration) {
         self.now_ns.fetch_add(by.as_nanos() as u64, Ordering::Relaxed);
         let mut schedule = self.schedule();
@@ -335,13 +337,13 @@ impl Executor {
         }
     }
 
-    /// Runs the others until none can go on and none sleeps, or something went wrong.
+    /// Runs the other tasks until none can continue and none sleeps, or there is a violation.
     pub fn run(&self) {
         let schedule = self.schedule();
         self.switch(MAIN, schedule);
     }
 
-    /// Brings everything to an end: whoever waits or sleeps is told so. Returns whether all came to an end.
+    /// Makes all tasks end: waits and sleeps are over. Returns whether all ended.
     pub fn end(&self) -> bool {
         for _ in 0..50 {
             let mut schedule = self.schedule();
@@ -366,12 +368,12 @@ impl Executor {
         self.hand_over(next, schedule);
     }
 
-    /// Whoever sleeps or waits under this name can go on.
+    /// Wakes the task of this identifier from a sleep or wait.
     pub fn wake(&self, id: TaskId) {
         self.schedule().make_ready(id);
     }
 
-    /// Has a sleeping or waiting task sleep until then, or wait forever.
+    /// Makes a sleeping or waiting task sleep until that time, or wait forever.
     pub fn reschedule(&self, id: TaskId, until: Option<u64>) {
         let mut schedule = self.schedule();
         let ready = schedule.tasks[id].state == State::Ready;
@@ -395,19 +397,19 @@ impl Executor {
         self.suspend(me, State::Sleeping(self.now_ns() + time.as_nanos() as u64));
     }
 
-    /// Sleeps until then, or until woken.
+    /// Sleeps until that time, or until woken.
     pub fn sleep_until(&self, me: TaskId, until: Option<u64>) {
         self.suspend(me, until.map_or(State::Waiting, State::Sleeping));
     }
 
-    /// Lets others go first.
+    /// Lets other tasks go first.
     pub fn step(&self, me: TaskId) {
         let schedule = self.schedule();
         self.switch(me, schedule);
     }
 
-    /// Polls a future to its end. `None` if it was dropped: because everything comes to an end, or because `cancel`
-    /// said so at an await.
+    /// Polls a future to its end. `None` if it was dropped, because all tasks have to end, or because
+    /// `cancel` returned true at an await.
     pub fn block_on<T>(
         self: &Arc<Self>,
         me: TaskId,
@@ -463,7 +465,7 @@ impl Schedule {
 struct Woken {
     executor: Arc<Executor>,
     task: TaskId,
-    /// It was woken since it was polled.
+    /// True if it was woken since it was polled.
     again: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! Files: small real Parquet files in memory, in versions, and what is in them.
+//! Files: small real Parquet files in memory, in versions, with their contents.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -16,10 +16,10 @@ use parquet::basic::Compression;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
 
-/// How many different contents there are; each is made once in a process.
+/// The number of different contents. Each is made once in a process.
 const CONTENTS: u64 = 192;
 
-/// The bytes of a file and what is in them.
+/// The bytes of a file, and its content.
 #[derive(Debug)]
 pub struct Content {
     /// The file.
@@ -80,7 +80,8 @@ fn make(number: u64) -> Content {
         .set_data_page_row_count_limit(random.usize(20..600))
         .set_write_batch_size(random.usize(16..200))
         .set_offset_index_disabled(random.u8(..5) == 0)
-        // Columns of other widths then have pages of other rows, which straddle borders of chunks.
+        // Columns of different widths then have pages of different numbers of rows, which straddle chunk
+        // boundaries.
         .set_data_page_size_limit([200, 1000, 1 << 20][random.usize(..3)])
         .set_dictionary_enabled(random.bool())
         .build();
@@ -100,30 +101,30 @@ fn make(number: u64) -> Content {
     Content { bytes, metadata: metadata.metadata().clone(), schema, groups: columns }
 }
 
-/// What a store says of a file's version beside its size and time.
+/// A store's mark of a file's version besides its size and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Etag {
     /// `"v1"`
     Strong,
     /// `W/"v1"`
     Weak,
-    /// Nothing.
+    /// No tag.
     Missing,
 }
 
 /// One version of a file.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// What the store says of it.
+    /// The store's description of it.
     pub meta: ObjectMeta,
     /// Its bytes; of a file that was cut, fewer than the content has.
     pub bytes: Bytes,
-    /// What is in it, unless it was cut.
+    /// Its content, unless it was cut.
     pub content: Option<Arc<Content>>,
 }
 
 impl Version {
-    /// What a look at it would find on this machine, if it is the file of this number.
+    /// The result of a look at it on this machine, if it is the file of this number.
     pub fn local(&self, file: usize) -> LocalFile {
         let seconds = self.meta.last_modified.timestamp();
         let inode = (file as u64) << 32 | seconds as u64;
@@ -170,18 +171,18 @@ impl SimFile {
         self.versions.push(Version { meta, bytes, content });
     }
 
-    /// Another file takes its place.
+    /// Replaces it by another file.
     pub fn replace(&mut self, with: Arc<Content>) {
         self.push(with.bytes.clone(), Some(with));
     }
 
-    /// It loses its second half.
+    /// Cuts off its second half.
     pub fn cut(&mut self) {
         let bytes = self.current().bytes.clone();
         self.push(bytes.slice(..bytes.len() / 2), None);
     }
 
-    /// The version there is now.
+    /// The current version.
     pub fn current(&self) -> &Version {
         &self.versions[self.versions.len() - 1]
     }

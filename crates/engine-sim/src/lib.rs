@@ -6,11 +6,15 @@
 //!                       the engine itself: driver, seats, segments, queue, decoders, point reads
 //! ```
 //!
-//! The code that runs is the engine's; only its environment is played: one executor decides by the seed which task goes
-//! on at every await and every lock, when time passes, and what goes wrong. Everything a query gets is compared with what
-//! was written; every error has to be explained by a fault; the ledger is compared with what is in memory all the time;
-//! and once the faults stop everything has to come to an end and be given back. What is not simulated: the system calls
-//! of local reads, HTTP, and two processors at work at the very same time between two locks.
+//! The code that runs is the engine's. Only its environment is played: one executor decides by the seed which
+//! task continues at every await and every lock, when time passes, and what fails.
+//!
+//! These checks run in every world. The rows of every query are compared with those written. Every error has
+//! to be explained by a fault. The ledger is compared with memory all the time. After the faults stop, every
+//! query has to end and every resource has to be given back.
+//!
+//! Not simulated are the system calls of local reads, HTTP, and two processors that work at the same moment
+//! between two locks.
 #![deny(missing_docs)]
 
 pub mod consumer;
@@ -30,23 +34,23 @@ use sim::{Counts, Outcome, play};
 
 pub use shrink::shrink;
 
-/// Every eighth seed is played twice.
+/// One seed in this many is played twice.
 const TWICE_ONE_IN: u64 = 8;
 
-/// What became of many seeds.
+/// The results of many seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How many were played.
+    /// The number of seeds played.
     pub seeds: u64,
-    /// What was done and seen, over all.
+    /// The counts over all seeds.
     pub counts: Counts,
-    /// Of all seeds together.
+    /// The hash over all seeds.
     pub hash: u64,
-    /// The seeds that failed, and how.
+    /// The seeds that failed, with their violations.
     pub failures: Vec<(u64, String)>,
 }
 
-/// Panics of simulated tasks are part of the outcome: they are not printed.
+/// Suppresses the messages of panics of simulated tasks, which are part of the outcome.
 pub fn quiet_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -60,7 +64,7 @@ pub fn quiet_panics() {
     });
 }
 
-/// Plays one seed; some twice, which has to come to the same.
+/// Plays one seed. Plays some seeds twice, and requires the same outcome.
 pub fn run_seed(seed: u64) -> Outcome {
     quiet_panics();
     let plan = WorldPlan::draw(seed);
@@ -74,7 +78,7 @@ pub fn run_seed(seed: u64) -> Outcome {
     outcome
 }
 
-/// Plays these seeds one after another; `on_failure` is told of each that fails.
+/// Plays these seeds one after another. `on_failure` is called for each that fails.
 pub fn run(seeds: Range<u64>, mut on_failure: impl FnMut(u64, &str)) -> Report {
     let mut report = Report::default();
     for seed in seeds {

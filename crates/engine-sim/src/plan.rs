@@ -1,4 +1,4 @@
-//! What is to happen in a world, drawn from a seed: plain data, so that parts of it can be left out.
+//! The plan of a world, drawn from a seed. It is plain data, so that parts of it can be left out.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use coscan_engine::{ByProfile, EngineConfig, ReadLimit, RetryConfig};
 use crate::executor::Yields;
 use crate::files::Etag;
 
-/// What can go wrong with a read.
+/// A fault of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// An error that passes: EIO, or 503 of a store.
+    /// A temporary error: EIO, or 503 of a store.
     Transient,
-    /// An error that does not pass.
+    /// A permanent error.
     Permanent,
-    /// Fewer parts than asked for, and no error.
+    /// Fewer parts than requested, and no error.
     Short,
     /// A part of another length.
     WrongLength,
-    /// No answer until it is given up, and sometimes long after that.
+    /// No answer until the read is aborted, and sometimes long after that.
     Stall,
     /// A long wait.
     Slow,
@@ -29,11 +29,11 @@ pub enum Fault {
     WholeBody,
     /// The reader panics.
     Panic,
-    /// Other bytes than were written.
+    /// Bytes that differ from those written.
     Corrupt,
 }
 
-/// All of them.
+/// All faults.
 pub const FAULTS: [Fault; 10] = [
     Fault::Transient,
     Fault::Permanent,
@@ -47,78 +47,78 @@ pub const FAULTS: [Fault; 10] = [
     Fault::Corrupt,
 ];
 
-/// A store: one of them has local files.
+/// A store; one of them has local files.
 #[derive(Clone, Debug)]
 pub struct StorePlan {
-    /// Its faults, and one read in how many has one of them.
+    /// Its faults, which occur in one read of `one_in`.
     pub faults: Vec<Fault>,
     /// See `faults`; zero for never.
     pub one_in: u32,
-    /// It answers nothing from then until peace, in milliseconds.
+    /// The time in milliseconds from which it answers nothing until peace.
     pub dead_from: Option<u64>,
-    /// How it names versions.
+    /// Its form of version marks.
     pub etag: Etag,
 }
 
 /// A file: its store, its content, its table.
 #[derive(Clone, Copy, Debug)]
 pub struct FilePlan {
-    /// By number; 0 is the local one.
+    /// The store's number; 0 is the local one.
     pub store: usize,
-    /// By number.
+    /// The content's number.
     pub content: u64,
-    /// By number.
+    /// The table's number.
     pub table: u32,
 }
 
-/// What a consumer does beside reading.
+/// The behaviour of a consumer besides reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
     /// Nothing.
     Reads,
-    /// Stops in the middle and goes on when there is peace.
+    /// Stops in the middle and continues when there is peace.
     Stops,
     /// Drops one future in n at awaits.
     Cancels(u32),
-    /// Panics with a chunk in hand.
+    /// Panics while it holds a chunk.
     Panics,
-    /// Gives up after some chunks.
+    /// Leaves after some chunks.
     Leaves,
-    /// Strikes chunks off its list.
+    /// Prunes chunks.
     Unneeds,
 }
 
 /// One query.
 #[derive(Clone, Debug)]
 pub struct ConsumerPlan {
-    /// When it comes, in milliseconds.
+    /// The time of its start, in milliseconds.
     pub at_ms: u64,
     /// Its files.
     pub files: Vec<usize>,
-    /// What it draws its columns and row groups with.
+    /// The seed of its columns and row groups.
     pub seed: u64,
-    /// How many workers; with none it reads points.
+    /// The number of workers; with none it makes point reads.
     pub workers: usize,
     /// True if chunks come in the request's order.
     pub in_order: bool,
-    /// Milliseconds over each slice, at most.
+    /// The maximum time over each slice, in milliseconds.
     pub think_ms: u64,
-    /// How often it comes.
+    /// The number of its repetitions.
     pub times: u32,
-    /// What else it does.
+    /// Its further behaviour.
     pub habit: Habit,
 }
 
-/// Something that happens to the world.
+/// A change of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Another policy, by number.
     Policy(usize),
     /// Another buffer.
     Buffer(u64),
-    /// So much of the buffer is lent to others.
+    /// Lends this much of the buffer to others.
     Lend(u64),
-    /// Offers the buffer so many bytes beyond its size.
+    /// Offers the buffer this many bytes beyond its size.
     Offer(u64),
     /// Another limit on reading, in bytes per second; zero for none.
     Limit(u64),
@@ -128,18 +128,18 @@ pub enum Control {
     Cut(usize),
     /// The clock jumps by this many seconds.
     Jump(u64),
-    /// The last handle of the engine goes; running scans keep it.
+    /// Drops the last handle of the engine; running scans keep it alive.
     Close,
 }
 
-/// A world.
+/// The plan of a world.
 #[derive(Clone, Debug)]
 pub struct WorldPlan {
-    /// What the executor draws with.
+    /// The executor's seed.
     pub seed: u64,
     /// The engine's settings.
     pub config: EngineConfig,
-    /// How tasks interleave.
+    /// The interleaving of tasks.
     pub yields: Yields,
     /// Stores; the first is the local one.
     pub stores: Vec<StorePlan>,
@@ -147,13 +147,13 @@ pub struct WorldPlan {
     pub files: Vec<FilePlan>,
     /// Queries.
     pub consumers: Vec<ConsumerPlan>,
-    /// What else happens, and when, in milliseconds.
+    /// Further changes, with their times in milliseconds.
     pub controls: Vec<(u64, Control)>,
     /// One listing in n is old; zero for never.
     pub stale_one_in: u32,
-    /// When the faults stop, in milliseconds.
+    /// The time at which the faults stop, in milliseconds.
     pub peace_ms: u64,
-    /// One store is dead, nothing else is wrong: the others must not notice.
+    /// True if one store is dead and nothing else fails: the other stores must not be affected.
     pub isolation: bool,
 }
 
@@ -205,7 +205,7 @@ impl WorldPlan {
         plan
     }
 
-    /// Many queries want the same few chunks at the same time, again and again.
+    /// Makes many queries want the same few chunks at the same time, again and again.
     fn crowd(&mut self, random: &mut fastrand::Rng) {
         self.files.truncate(1);
         self.files[0].store = 0;
@@ -229,7 +229,7 @@ impl WorldPlan {
         }
     }
 
-    /// The last store dies at once, nothing else is wrong; no query reads from it and from others.
+    /// Makes the last store die at once, and nothing else fail. No query reads from it and from other stores.
     fn isolate(&mut self, random: &mut fastrand::Rng) {
         let dead = self.stores.len() - 1;
         self.stores[dead].dead_from = Some(0);
@@ -244,7 +244,7 @@ impl WorldPlan {
             if consumer.files.is_empty() {
                 consumer.files = vec![wanted.min(files - 1)];
             }
-            // Point reads that are not answered hold the room that all point reads share: here are none of them.
+            // Unanswered point reads hold the room that all point reads share, so this plan has none.
             if wanted == 0 {
                 consumer.workers = consumer.workers.max(1);
             }
@@ -278,22 +278,22 @@ fn yields(random: &mut fastrand::Rng, isolation: bool) -> Yields {
     }
 }
 
-/// A buffer from much too small to ample for such files.
+/// A random buffer size, from much too small to ample for such files.
 fn buffer(random: &mut fastrand::Rng) -> u64 {
     let exponent = random.f64() * 9.0;
     (20_000.0 * exponent.exp2()) as u64 + random.u64(..1024)
 }
 
-/// What row groups are cut to: from a few pages to more than they have, so that small ones are joined, or nothing. Drawn by
-/// itself, so that what else a seed means does not depend on it.
+/// The target size of chunks: from a few pages to more than a row group, so that small ones are joined, or
+/// zero. Drawn with a generator of its own, so that the rest of a seed's plan does not depend on it.
 fn chunk_bytes(seed: u64) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed ^ 0xc4_04c5);
     let bytes = (300.0 * (random.f64() * 10.0).exp2()) as u64;
     if chance(&mut random, 4) { 0 } else { bytes }
 }
 
-/// How soon an idle engine empties its buffer: between two chunks of a slow query, between queries, at the end, or never.
-/// Drawn by itself, as [`chunk_bytes`].
+/// The time after which an idle engine empties its buffer: between two chunks of a slow query, between
+/// queries, at the end, or never. Drawn with a generator of its own, like [`chunk_bytes`].
 fn idle_release(seed: u64) -> Duration {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x1d_1e5);
     Duration::from_millis([0, 1, 20, 300, 5_000, 300_000][random.usize(..6)])
@@ -308,7 +308,7 @@ fn limit(random: &mut fastrand::Rng) -> u64 {
     (10.0 * (random.f64() * 18.0).exp2()) as u64
 }
 
-/// The limit of this many bytes per second; none if there are none.
+/// The limit of this many bytes per second; none if zero.
 pub fn read_limit(bytes_per_s: u64) -> Option<ReadLimit> {
     let latency = Duration::from_millis(bytes_per_s % 3);
     (bytes_per_s > 0).then_some(ReadLimit { bytes_per_s, latency })
@@ -333,7 +333,7 @@ fn config(random: &mut fastrand::Rng, isolation: bool) -> EngineConfig {
         decoded_share_percent: random.u8(0..60),
         point_share_percent: random.u8(0..=60),
         point_latency: ms(random.u64(0..30)),
-        // In half of the worlds it is found how many requests stores get.
+        // In half of the worlds the number of requests of stores is found.
         by_profile: ByProfile { requests: buffer % 2 == 0, ..ByProfile::default() },
         ..EngineConfig::new(policy(random.usize(..)), buffer)
     }

@@ -1,12 +1,13 @@
-//! Leaves out of a world that fails whatever it fails without.
+//! Shrinks a failing world: leaves out everything that is not needed for the failure.
 
 use crate::plan::{Habit, WorldPlan};
 use crate::sim::{Outcome, play};
 
-/// How many worlds are tried at most.
+/// The maximum number of worlds that are tried.
 const TRIES: usize = 400;
 
-/// Seeds of the executor that each smaller world is tried with: what it draws when is different in it.
+/// The number of executor seeds with which each smaller world is tried, because the draws happen at other
+/// points in it.
 const DRAWS: u64 = 6;
 
 /// The kind of a violation: its text without numbers.
@@ -14,7 +15,7 @@ fn kind(violation: &str) -> String {
     violation.chars().filter(|c| !c.is_ascii_digit()).take(40).collect()
 }
 
-/// A world as small as was found that fails in the same way, and how.
+/// The smallest world found that fails in the same way, and its outcome.
 pub fn shrink(plan: &WorldPlan) -> (WorldPlan, Outcome) {
     let mut best = (plan.clone(), play(plan, true));
     let Some(wanted) = best.1.violation.as_deref().map(kind) else { return best };
@@ -47,7 +48,7 @@ fn leave_out<T>(list: &mut Vec<T>, at: usize) {
     list.remove(at);
 }
 
-/// Worlds with one thing less.
+/// Worlds with one element less.
 fn smaller(plan: &WorldPlan) -> Vec<WorldPlan> {
     let mut plans = Vec::new();
     let mut add = |change: &dyn Fn(&mut WorldPlan)| {

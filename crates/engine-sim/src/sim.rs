@@ -1,4 +1,4 @@
-//! One world from its beginning to its end, and what has to hold in it.
+//! One world from its beginning to its end, and the invariants in it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -16,13 +16,13 @@ use crate::plan::{Control, WorldPlan, read_limit};
 use crate::store::STALL;
 use crate::world::{SimEnvironment, World};
 
-/// No world takes more steps than this.
+/// The maximum number of steps of a world.
 const STEPS_MAX: u64 = 400_000;
 
-/// The buffer that there is in peace.
+/// The size of the buffer in peace.
 const PEACE_BUFFER: u64 = 64 << 20;
 
-/// What was done and seen, in one world or in many.
+/// Counts of one world or of many.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Steps of the executor.
@@ -33,18 +33,18 @@ pub struct Counts {
     pub time: Duration,
     /// Rows that were compared.
     pub rows: u64,
-    /// Queries that ended well, and with an error that was to be expected.
+    /// Queries that succeeded, and queries that ended with an expected error.
     pub queries: [u64; 2],
-    /// Reads that were begun.
+    /// The number of reads begun.
     pub reads: u64,
-    /// Comparisons of the ledger with what is in memory.
+    /// The number of comparisons of the ledger with memory.
     pub audits: u64,
-    /// How often an idle engine emptied its buffer.
+    /// The number of times that an idle engine emptied its buffer.
     pub idle_releases: u64,
 }
 
 impl Counts {
-    /// Adds those of another world.
+    /// Adds the counts of another world.
     pub fn add(&mut self, other: Counts) {
         self.steps += other.steps;
         self.time += other.time;
@@ -61,16 +61,16 @@ impl Counts {
     }
 }
 
-/// What became of a world.
+/// The outcome of a world.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What went wrong, if anything did.
+    /// The first violation, if there is one.
     pub violation: Option<String>,
-    /// The same for the same plan.
+    /// A hash of all steps; the same for the same plan.
     pub hash: u64,
-    /// What was done and seen.
+    /// The counts of the world.
     pub counts: Counts,
-    /// What happened, line by line, if that was asked for.
+    /// The log, if it was requested.
     pub log: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ pub fn play(plan: &WorldPlan, log: bool) -> Outcome {
             executor.violate(|| format!("nobody wakes {}", waiting.join(", ")));
         }
     }
-    // After a violation somebody may hold the engine's lock forever.
+    // After a violation a task may hold the engine's lock forever.
     let engine = clients.engine().filter(|_| executor.violation().is_none());
     let idle_releases = engine.map_or(0, |engine| engine.stats().idle_releases);
     close(&clients);
@@ -126,14 +126,15 @@ pub fn play(plan: &WorldPlan, log: bool) -> Outcome {
     Outcome { violation: executor.violation(), hash, counts, log: executor.log() }
 }
 
-/// Looks at the engine now and then; what holds only while nobody is in the middle of something is asked only then.
+/// Starts a task that audits the engine from time to time. Invariants that hold only while no task is inside
+/// the engine are checked only then.
 fn start_auditor(world: &Arc<World>) -> Arc<std::sync::atomic::AtomicU64> {
     let (world, audits) = (world.clone(), Arc::<std::sync::atomic::AtomicU64>::default());
     let (executor, count) = (world.executor.clone(), audits.clone());
     executor.clone().spawn("auditor".into(), false, move |me| {
         while !executor.is_ending() && !executor.stands_still(me) {
             let pause = executor.draw(|random| Duration::from_micros(random.u64(100..20_000)));
-            // In long waits it is of no use to look again and again.
+            // In long waits frequent audits are useless.
             let pause = pause * executor.draw(|random| [1, 1, 10, 1000][random.usize(..4)]);
             executor.sleep(me, pause);
             let quiet = executor.is_quiet();
@@ -147,12 +148,13 @@ fn start_auditor(world: &Arc<World>) -> Arc<std::sync::atomic::AtomicU64> {
     audits
 }
 
-/// Does something without letting others in between.
+/// Runs `work` without letting other tasks run.
 fn aside<T>(work: impl FnOnce() -> T) -> T {
     Executor::aside(work)
 }
 
-/// What has to hold at any time, and what has to hold while nobody is in the middle of something.
+/// Checks the invariants that hold at any time, and if `quiet`, those that hold while no task is inside the
+/// engine.
 fn check(world: &World, audit: &Audit, quiet: bool) {
     let usage = audit.usage;
     let live = world.live_bytes.load(Ordering::Relaxed);
@@ -166,8 +168,8 @@ fn check(world: &World, audit: &Audit, quiet: bool) {
     if audit.decoded_bytes.is_some_and(|bytes| bytes != usage.decoded) {
         differs("decoded bytes are not what the ledger says");
     }
-    // A smaller buffer has a smaller share for point reads, and as many blocks as before: what they hold may be more
-    // than is booked, by less than a share.
+    // A smaller buffer has a smaller share for point reads, and the same number of blocks. So they may hold
+    // more than is booked, by less than a share.
     let smaller = |buffer: &u64| *buffer < world.plan.config.buffer_bytes;
     let shrunk = world.records().lent || world.records().buffers.iter().any(smaller);
     if usage.points < audit.point_bytes && !shrunk {
@@ -214,7 +216,7 @@ fn wait_until(executor: &Executor, me: TaskId, at_ms: u64) {
     }
 }
 
-/// Drops the last handle of the engine. Others may come to run meanwhile: no lock may be held.
+/// Drops the last handle of the engine. Other tasks may run meanwhile, so no lock may be held.
 fn close(clients: &Clients) {
     let engine = clients.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
     drop(engine);
@@ -249,7 +251,7 @@ fn apply(clients: &Clients, control: Control) {
             all_well(clients, engine.map(|engine| engine.lend(bytes).map(drop)));
         }
         Control::Offer(bytes) => {
-            // It may take that back.
+            // The offer may be taken back.
             world.records().lent |= bytes > 0;
             all_well(clients, engine.map(|engine| engine.offer(bytes).map(drop)));
         }
@@ -269,7 +271,7 @@ fn apply(clients: &Clients, control: Control) {
             world.executor.jump(Duration::from_secs(seconds));
         }
         Control::Close => {
-            // Nobody can change anything any more: what runs goes on in peace-time terms.
+            // No further changes are possible, and running queries continue under peace settings.
             if let Some(engine) = &engine {
                 all_well(clients, Some(engine.set_read_limit(None)));
                 all_well(clients, Some(engine.lend(0).map(drop)));
@@ -281,13 +283,13 @@ fn apply(clients: &Clients, control: Control) {
     }
 }
 
-/// All queries are over: nothing is held, nothing is in progress, and it did not take long.
+/// Checks the end, after all queries: nothing is held, nothing is in progress, and it did not take long.
 fn check_end(clients: &Clients, permits: Option<usize>) {
     let world = &clients.world;
     let plan = &world.plan;
     let last = |kind: usize| Duration::from_nanos(clients.last_end_ns[kind].load(Ordering::Relaxed));
     let jumped = world.records().jumps > 0;
-    // Where time passes although somebody could go on, the engine may learn of a deadline when a stall is over.
+    // If time passes although a task could continue, the engine may learn of a deadline only after a stall.
     let leap = if plan.yields.jumps > 0 { STALL } else { Duration::ZERO };
     let patience = plan.config.read_deadline * 20 + Duration::from_secs(300) + leap;
     if !jumped && last(0) > Duration::from_millis(plan.peace_ms) + patience {
@@ -305,7 +307,7 @@ fn check_end(clients: &Clients, permits: Option<usize>) {
     if left != [0; 5] || usage.workspace > 0 || usage.loading > 0 || usage.total() > usage.budget {
         world.executor.violate(|| format!("all queries are over, but {audit:?}"));
     }
-    // Time goes on until nobody sleeps any more, the alarm included.
+    // Time continues until no task sleeps, including the alarm.
     if !plan.config.idle_release.is_zero() && usage.total() > 0 {
         world.executor.violate(|| format!("an idle engine keeps its memory: {audit:?}"));
     }

@@ -1,4 +1,4 @@
-//! An object store that is played: it answers late, wrongly, in part or not at all, as the world says.
+//! A simulated object store: it answers late, wrongly, in part or not at all, as the world decides.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -21,17 +21,17 @@ use crate::executor::TaskId;
 use crate::plan::Fault;
 use crate::world::{World, slice};
 
-/// A stall lasts a thousand of these.
+/// A thousandth of the duration of a stall.
 pub(crate) const STALL: Duration = Duration::from_secs(3600);
 
 thread_local! {
-    /// The task on this thread, and whether what it does was given up.
+    /// The task on this thread, and whether its work was aborted.
     static SERVED: RefCell<Option<(TaskId, Arc<AtomicBool>)>> = const { RefCell::new(None) };
 }
 
-/// See the module documentation.
+/// A simulated store.
 pub struct SimStore {
-    /// By number.
+    /// Its number.
     pub store: usize,
     /// The world it is in.
     pub world: Arc<World>,
@@ -54,7 +54,7 @@ fn broken(message: &'static str) -> Error {
 }
 
 impl SimStore {
-    /// Does something on behalf of a task, whose requests end when it is given up.
+    /// Works on behalf of a task. Its requests end when it is aborted.
     pub async fn serve<T>(task: TaskId, aborted: Arc<AtomicBool>, work: impl Future<Output = T>) -> T {
         SERVED.set(Some((task, aborted)));
         let outcome = work.await;
@@ -63,7 +63,7 @@ impl SimStore {
     }
 }
 
-/// Lets time pass; what was given up meanwhile goes no further.
+/// Lets time pass. Aborted work does not continue.
 async fn pass(world: &World, time: Duration) {
     let served = SERVED.with_borrow(Clone::clone);
     let Some((task, aborted)) = served else { return };
@@ -79,7 +79,7 @@ async fn never(world: &World) {
     }
 }
 
-/// A body in pieces; it breaks off after this many bytes, if it does.
+/// A body in pieces, which breaks off after `breaks_at` bytes, if given.
 fn body(world: Arc<World>, bytes: Bytes, breaks_at: Option<usize>) -> BoxStream<'static, Result<Bytes>> {
     let pieces = stream::unfold((world, bytes, 0usize), move |(world, rest, sent)| async move {
         if rest.is_empty() {

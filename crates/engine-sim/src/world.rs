@@ -1,7 +1,7 @@
 //! The world of a simulation: a clock, an alarm and stores that belong to the executor.
 //!
-//! Every read is a task of its own. Reads of local files are played here; reads of objects go through the engine's own
-//! code ([`read_object`]) against a store that is played here.
+//! Every read is a task of its own. Reads of local files are simulated here. Reads of objects go through the
+//! engine's own code ([`read_object`]) against a simulated store.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::store::SimStore;
 /// The beginning of all simulations of a process: only distances from it count.
 static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// The place of the local store.
+/// The number of the local store.
 pub const LOCAL: usize = 0;
 
 /// The address of a store.
@@ -29,39 +29,39 @@ pub fn store_url(store: usize) -> String {
     if store == LOCAL { "file:///".into() } else { format!("sim{store}://") }
 }
 
-/// What went on, for messages and for what may be blamed on it.
+/// Records of events, for messages and to explain errors.
 #[derive(Debug, Default)]
 pub struct Records {
     /// Faults injected, by kind.
     pub faults: BTreeMap<String, u64>,
-    /// Files of which a read went wrong.
+    /// Files with a failed read, and the number of faults.
     pub broken: BTreeMap<usize, u64>,
-    /// Files whose bytes came out wrong.
+    /// Files whose bytes were corrupted.
     pub corrupt: BTreeMap<usize, u64>,
     /// Stores that did not answer in time.
     pub late: BTreeMap<usize, u64>,
-    /// Files that were replaced, cut, or listed when they were old.
+    /// Files that were replaced, cut, or listed in an old version.
     pub disturbed: BTreeMap<usize, u64>,
-    /// Buffers that have been in force.
+    /// Sizes of the buffer so far.
     pub buffers: Vec<u64>,
-    /// True if the buffer has lent anything, or was offered anything that is taken back: it becomes smaller.
+    /// True if the buffer has lent memory, or an offer was taken back: it shrinks.
     pub lent: bool,
     /// Jumps of the clock.
     pub jumps: u64,
 }
 
 impl Records {
-    /// A fault of this kind was injected.
+    /// Counts an injected fault of this kind.
     pub fn injected(&mut self, what: &str) {
         *self.faults.entry(what.to_owned()).or_default() += 1;
     }
 }
 
-/// See the module documentation.
+/// A simulated world.
 pub struct World {
-    /// Who owns the interleaving.
+    /// The owner of the interleaving.
     pub executor: Arc<Executor>,
-    /// What is to happen.
+    /// The plan.
     pub plan: WorldPlan,
     files: Mutex<Vec<SimFile>>,
     records: Mutex<Records>,
@@ -125,18 +125,18 @@ impl World {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What went on.
+    /// The records.
     pub fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on nothing goes wrong.
+    /// Ends all faults.
     pub fn make_peace(&self) {
         self.executor.stop_jumps();
         self.peace.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether nothing goes wrong any more.
+    /// Returns whether the faults have ended.
     pub fn is_peace(&self) -> bool {
         self.peace.load(Ordering::Relaxed)
     }
@@ -178,7 +178,7 @@ impl World {
         name.rsplit_once("/f")?.1.parse().ok()
     }
 
-    /// What goes wrong with a read of this store, if something does.
+    /// The fault of a read from this store, if it has one.
     pub fn draw_fault(&self, store: usize) -> Option<Fault> {
         let plan = &self.plan.stores[store];
         if self.is_peace() {
@@ -196,7 +196,7 @@ impl World {
         })
     }
 
-    /// Notes a fault of a file.
+    /// Records a fault of a file.
     pub fn blame(&self, file: usize, store: usize, fault: Fault) {
         let mut records = self.records();
         records.injected(&format!("{fault:?}"));
@@ -211,7 +211,7 @@ impl World {
         self.executor.note(&format!("fault {fault:?} of f{file} in store {store}"));
     }
 
-    /// A short time that a device or a network takes.
+    /// A short delay of a device or a network.
     pub fn draw_delay(&self) -> Duration {
         self.executor.draw(|random| Duration::from_micros(random.u64(20..3000)))
     }
@@ -222,7 +222,7 @@ impl World {
         Bytes::from_owner(Counted { bytes, live: self.live_bytes.clone() })
     }
 
-    /// What a device makes of a part: sometimes other bytes than were written.
+    /// The device's result for a part, whose bytes are sometimes corrupted.
     pub fn corrupted(&self, bytes: &Bytes) -> Bytes {
         let mut wrong = bytes.to_vec();
         if !wrong.is_empty() {
@@ -236,10 +236,10 @@ impl World {
         wrong.into()
     }
 
-    /// Lets the time pass that a stalled read takes: until it is given up, and sometimes longer.
+    /// Lets time pass for a stalled read, until it is aborted, and sometimes longer.
     fn stall(&self, me: TaskId, aborted: &AtomicBool) {
         while !aborted.load(Ordering::Relaxed) && !self.executor.is_ending() && !self.is_gone() {
-            // Wakes now and then, to see whether the engine is gone.
+            // Wakes from time to time, to see whether the engine is gone.
             self.executor.sleep(me, self.plan.config.read_deadline * 2);
         }
         let more = self.executor.draw(|random| random.bool().then(|| random.u64(..100)));
@@ -317,7 +317,7 @@ impl World {
             self.read_local(me, &attempt, aborted, &mut arrived)
         } else {
             let read = async {
-                // Tells the store for whom it works.
+                // Tells the store its task.
                 SimStore::serve(
                     me,
                     aborted.clone(),

@@ -2,7 +2,7 @@
 
 use coscan_engine_sim::{run, run_seed};
 
-/// Seeds that failed once, with what was wrong.
+/// Seeds that failed once, with the fault.
 const FAILED_ONCE: [u64; 6] = [
     // Point reads that wait forever: room for less than a block.
     740, 13, // A read that is tried again runs out of time while others wait for the limit.

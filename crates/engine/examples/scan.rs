@@ -1,4 +1,4 @@
-//! Scans files twice at the same time and shows that they are read once.
+//! Scans files twice at the same time, and shows that they are read once.
 //!
 //!     cargo run --release -p coscan-engine --example scan -- FILE...
 
@@ -41,7 +41,7 @@ async fn request(engine: &Engine, paths: &[PathBuf]) -> Result<ScanRequest, Box<
 
 async fn spec(path: &Path) -> Result<(FileSpec, ArrowReaderMetadata), Box<dyn Error>> {
     let store: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new());
-    // First the version, then the footer: should the file be replaced between the two, a read says so.
+    // First the version, then the footer: if the file is replaced between the two, a read reports it.
     let local = LocalFile::look(path.canonicalize()?)?;
     let footer = ArrowReaderMetadata::load(&File::open(path)?, Default::default())?;
     let meta = store.head(&object_store::path::Path::from_filesystem_path(path)?).await?;
@@ -57,7 +57,7 @@ async fn spec(path: &Path) -> Result<(FileSpec, ArrowReaderMetadata), Box<dyn Er
     Ok((spec, footer))
 }
 
-/// Reads all there is; returns the number of rows.
+/// Reads everything, and returns the number of rows.
 async fn rows(scan: ScanHandle) -> Result<usize, Box<dyn Error>> {
     let (mut worker, mut rows) = (scan.worker(), 0);
     while let Some(mut chunk) = worker.next().await? {
@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let engine =
         Engine::new(EngineConfig::new("relevance".parse::<coscan_engine::PolicyName>()?, 256 << 20))?;
     let request = request(&engine, &paths).await?;
-    // Both are announced before the first byte is read: what one needs serves the other.
+    // Both are announced before the first byte is read, so reads for one serve the other.
     let (first, second) = (engine.scan(request.clone())?, engine.scan(request)?);
     let (first, second) = tokio::try_join!(rows(first), rows(second))?;
     println!("{first} rows and {second} rows from {} bytes read", engine.stats().bytes_read);

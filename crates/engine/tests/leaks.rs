@@ -1,5 +1,5 @@
-//! Engines that come and go leave no thread and no file handle behind. Alone in its process, so that
-//! there is nothing else to count.
+//! Engines that start and end leave no thread and no file handle behind. Alone in its process, so that
+//! nothing else is counted.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests live in the real world")]
 
 #[path = "support/mod.rs"]
@@ -39,7 +39,7 @@ fn threads_and_file_handles_return_to_what_they_were() {
             scan_all(&done.unwrap(), 2).await.unwrap();
         });
     };
-    // The runtimes' own threads and handles come with their first use.
+    // The runtimes' own threads and handles are made on their first use.
     round(false);
     round(true);
     let named = || -> Vec<String> {
@@ -49,7 +49,7 @@ fn threads_and_file_handles_return_to_what_they_were() {
             .filter(|name| name.starts_with("coscan"))
             .collect()
     };
-    // Threads of tokio's blocking pool, which local stores use, come and go on their own.
+    // Threads of tokio's blocking pool, which local stores use, begin and end on their own.
     let settle = |handles: usize| {
         let deadline = Instant::now() + ENDS;
         while !(named().is_empty() && count("fd") <= handles) && Instant::now() < deadline {

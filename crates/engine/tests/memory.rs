@@ -1,5 +1,5 @@
-//! The budget as the operating system sees it: the resident set of a process that scans much more than
-//! its buffer. Alone in its process, so that there is nothing else to measure.
+//! The budget as the operating system sees it: the resident set of a process that scans much more than its
+//! buffer. Alone in its process, so that nothing else is measured.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests live in the real world")]
 
 #[path = "support/mod.rs"]
@@ -27,7 +27,7 @@ fn the_resident_set_stays_near_the_budget() {
     let engine = Engine::new(coscan_engine::EngineConfig::new(policy("relevance"), buffer)).unwrap();
     let file = runtime.block_on(open(&engine, &path));
     assert!(file.bytes > 2 * buffer, "the table is larger than the buffer");
-    // Forget the peak of writing the file (and of reading it whole for its footer).
+    // Reset the peak of writing the file (and of reading it whole for its footer).
     if std::fs::write("/proc/self/clear_refs", "5").is_err() {
         return;
     }
@@ -52,7 +52,7 @@ fn the_resident_set_stays_near_the_budget() {
         }
     });
     let grown = status("VmHWM").saturating_sub(before);
-    // Beside the ledger: spare read buffers (16 MiB), what the allocator holds on to, threads.
+    // Beside the ledger: spare read buffers (16 MiB), memory retained by the allocator, threads.
     let slack = 40 << 20;
     println!("grew by {} MiB with a buffer of {} MiB", grown >> 20, buffer >> 20);
     assert!(grown <= buffer + slack, "grew by {} MiB with a buffer of {} MiB", grown >> 20, buffer >> 20);

@@ -148,7 +148,7 @@ fn with_bounds(statistics: &Statistics, nulls: u64, bounds: Bounds) -> Statistic
     }
 }
 
-/// `floating` is NaN, and the lower bound that replaces zero.
+/// `floating` is the lower bound that replaces a bound of zero, if any, and NaN.
 fn changed<T: Clone>(
     of: &ValueStatistics<T>,
     nulls: u64,

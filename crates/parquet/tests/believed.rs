@@ -1,4 +1,4 @@
-//! Which statistics, page indexes and orders are left of metadata that may not be believed.
+//! Statistics, page indexes and orders that are left of metadata after untrusted ones are removed.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl File {
         ParquetMetaData::new(FileMetaData::new(2, rows, created_by, None, self.schema, orders), row_groups)
     }
 
-    /// What is left of the first column's statistics in each row group.
+    /// The statistics of the first column that are left in each row group.
     fn left(self) -> Vec<Option<Statistics>> {
         let metadata = believed(self.metadata());
         let again = format!("{:?}", believed(metadata.clone()));
@@ -103,7 +103,7 @@ fn has_bounds(statistics: &Option<Statistics>) -> bool {
     statistics.as_ref().is_some_and(|of| of.min_bytes_opt().is_some() || of.max_bytes_opt().is_some())
 }
 
-/// Returns whether bounds of one column, by a writer, are left.
+/// Returns whether bounds of one column, from a writer, are left.
 fn bounds_are_left(column: &str, statistics: Option<Statistics>, created_by: &'static str) -> bool {
     let of = File { created_by, ..file(column, vec![vec![statistics]]) };
     has_bounds(&of.left()[0])
@@ -151,7 +151,7 @@ fn a_number_of_values_that_is_not_that_of_rows_leaves_nothing() {
 fn bounds_that_contradict_each_other_are_none() {
     assert!(!bounds_are_left("optional int32 a;", ints(5, 1, Some(0)), NEW));
     assert!(bounds_are_left("optional int32 a;", ints(-1, 1, Some(0)), NEW));
-    // Of unsigned numbers -1 is the greatest.
+    // As an unsigned number, -1 is the greatest.
     assert!(!bounds_are_left("optional int32 a (UINT_32);", ints(-1, 1, Some(0)), NEW));
     assert!(bounds_are_left("optional int32 a (UINT_32);", ints(1, -1, Some(0)), NEW));
     assert!(!bounds_are_left("optional binary a (UTF8);", bytes("b", "a", false), NEW));
@@ -219,7 +219,7 @@ fn writers_with_known_errors_are_not_believed() {
             "decimals of {created_by}"
         );
     }
-    // A count that is not zero is not that of the error.
+    // A count that is not zero does not come from the error.
     let counted = Some(Statistics::byte_array(Some("a".into()), Some("b".into()), None, Some(3), false));
     assert!(bounds_are_left(texts, counted, "parquet-cpp-arrow version 4.0.1"));
     assert!(bounds_are_left("required binary a (UTF8);", text(), "parquet-cpp-arrow version 4.0.1"));
@@ -283,7 +283,7 @@ fn an_order_holds_for_a_file_if_row_groups_follow_each_other() {
     assert!(of(&[(6, 9, 0), (1, 5, 0)]).order(up()).is_empty(), "the wrong way round");
     assert_eq!(of(&[(6, 9, 0), (1, 5, 0)]).order(vec![by(0, true, false)]), [0]);
     assert_eq!(of(&[(6, 9, 0)]).order(up()), [0], "of one row group the claim is believed");
-    // Nulls stand at the end that the claim says.
+    // Nulls are at the end that the stated order names.
     assert!(of(&[(1, 5, 1), (6, 9, 0)]).order(up()).is_empty());
     assert_eq!(of(&[(1, 5, 0), (6, 9, 1)]).order(up()), [0]);
     assert_eq!(of(&[(1, 5, 1), (6, 9, 10), (1, 1, 10)]).order(up()), [0], "row groups of nothing but nulls");

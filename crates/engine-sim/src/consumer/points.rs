@@ -1,4 +1,4 @@
-//! One run of a query that reads points.
+//! One run of a query of point reads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Clients {
     }
 }
 
-/// Some rows of this many, as ascending ranges.
+/// Random ranges of this many rows, ascending.
 fn ranges(rows: usize, random: &mut fastrand::Rng) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut at = 0;

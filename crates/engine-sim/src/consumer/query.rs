@@ -1,4 +1,5 @@
-//! One run of a query that scans: what it asks for, its workers, and whether every chunk came once and right.
+//! One run of a query that scans: its request, its workers, and the check that every chunk comes once and
+//! correctly.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ use super::{Clients, Opened, some};
 use crate::executor::TaskId;
 use crate::plan::{ConsumerPlan, Habit};
 
-/// What a consumer panics with.
+/// The message of a consumer's panic.
 const PANIC: &str = "injected panic of a consumer";
 
 /// One run of a query.
@@ -28,18 +29,18 @@ pub(super) struct Query {
     /// File and columns of each entry of the request, by position.
     pub(super) chunks: Vec<(usize, ChunkRows)>,
     pub(super) roots: Vec<Vec<usize>>,
-    /// What goes with its chunks: the reader that was announced, and file and position of each.
+    /// The matching chunks: the announced reader, and file and position of each.
     pub(super) matching: Vec<(Reader, Vec<(usize, usize)>)>,
     pub(super) scan: Mutex<Option<Arc<ScanHandle>>>,
     pub(super) taken: Mutex<Vec<u32>>,
     pub(super) struck: Mutex<Vec<usize>>,
-    /// Workers still at it.
+    /// The number of running workers.
     pub(super) running: AtomicUsize,
     pub(super) drained: AtomicBool,
     pub(super) failed: AtomicBool,
 }
 
-/// What is asked; file and rows of each chunk; the columns of each file.
+/// The request, the file and rows of each chunk, and the columns of each file.
 type Request = (ScanRequest, Vec<(usize, ChunkRows)>, Vec<Vec<usize>>);
 
 pub(super) fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastrand::Rng) -> Request {
@@ -80,7 +81,8 @@ pub(super) fn request(plan: &ConsumerPlan, files: &[Opened], random: &mut fastra
     (request, chunks.into_iter().filter_map(rows).collect(), roots)
 }
 
-/// Chunks of these files, in these columns, that go with any of so many that are asked for.
+/// Announces chunks of these files, in these columns, as matching chunks of random ones of the requested
+/// chunks.
 fn matching(
     files: &[Opened],
     chunks: usize,
@@ -98,7 +100,7 @@ fn matching(
 }
 
 impl Query {
-    /// Starts the workers; the first runs on the calling task.
+    /// Starts the workers. The first runs on the calling task.
     pub(super) fn start(self: &Arc<Self>, me: TaskId) {
         let workers: Vec<Worker> = {
             let scan = self.scan.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +120,8 @@ impl Query {
         }
     }
 
-    /// Takes chunks until there are no more; whoever is last says how the query went, and begins the next round.
+    /// Takes chunks until there are no more. The last worker reports the query's result, and begins the next
+    /// round.
     fn work(self: Arc<Self>, me: TaskId, worker: Worker) {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.take_chunks(me, worker)));
         if let Err(panic) = outcome {
@@ -181,7 +184,7 @@ impl Query {
         }
     }
 
-    /// The habit of the query; returns whether it goes on.
+    /// Carries out the habit of the query. Returns whether it continues.
     fn act(&self, me: TaskId, random: &mut fastrand::Rng) -> bool {
         let world = &self.clients.world;
         match self.plan.habit {
@@ -238,9 +241,9 @@ impl Query {
         }
     }
 
-    /// Every chunk came once, unless there is a reason.
+    /// Checks that every chunk came once, unless there is a reason.
     fn finish(&self) {
-        // Others may come to run while the scan is dropped: no lock may be held.
+        // Other tasks may run while the scan is dropped, so no lock may be held.
         let scan = self.scan.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(scan);
         let executor = &self.clients.world.executor;

@@ -1,4 +1,4 @@
-//! One value, tasks that work on it and somebody who clears it: the state of a part's decoder.
+//! One value, tasks that work on it, and a task that clears it: the state of a part's decoder.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -34,8 +34,8 @@ fn everybody_gets_his_turn_whatever_is_cleared_meanwhile() {
     });
 }
 
-/// The decoder's former protocol: a lock that is tried, and a bell that whoever decoded rings when he is done. Clearing
-/// takes the lock, too, but rings no bell.
+/// A wrong protocol: a lock that is tried, and wakers that a worker wakes when it is done. Clearing takes the
+/// lock, too, but wakes no task.
 #[derive(Default)]
 struct TriedLock {
     value: Mutex<Vec<u32>>,
@@ -56,7 +56,7 @@ impl TriedLock {
 
     fn clear(&self) {
         if let Ok(mut value) = self.value.try_lock() {
-            // Freeing takes its time.
+            // Freeing takes some time.
             thread::yield_now();
             value.clear();
         }

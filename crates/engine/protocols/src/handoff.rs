@@ -1,4 +1,4 @@
-//! What is gathered on one side and taken out on the other: the cell of a point read.
+//! A value that is gathered on one side and taken out on the other: the cell of a point read.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -9,7 +9,7 @@ use loom::thread;
 use crate::protocol::handoff::{Gathering, Handoff, Outcome};
 use crate::{Once, check, run};
 
-/// This many pieces of two.
+/// The number of gathered pieces, of two.
 #[derive(Debug, PartialEq)]
 struct Pieces(u32);
 
@@ -19,7 +19,7 @@ impl Gathering for Pieces {
     }
 }
 
-/// The driver's side: one step at a time, and who is to be woken after it.
+/// The driver's side: one step at a time, and the tasks to wake after it.
 struct Driver {
     lock: Mutex<()>,
     cell: Handoff<Pieces, &'static str>,
@@ -103,7 +103,7 @@ fn revoking_tells_whether_the_reader_was_faster() {
     });
 }
 
-/// A cell whose reader looks first and leaves its waker then, without looking again.
+/// A wrong cell: its reader looks first and then leaves its waker, without looking again.
 #[derive(Default)]
 struct LooksOnce {
     complete: Mutex<bool>,

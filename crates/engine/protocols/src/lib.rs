@@ -1,8 +1,9 @@
-//! The engine's protocols between tasks and threads (`crates/engine/src/protocol`) under loom, which runs small programs
-//! in every order in which their threads can take turns, up to a bound on preemptions, and reports what gets stuck.
+//! The engine's protocols between tasks and threads (`crates/engine/src/protocol`) under loom. Loom runs
+//! small programs in every order of their threads' turns, up to a bound on preemptions, and reports tasks
+//! that never end.
 //!
-//! The protocols' sources are included here with loom's lock in the place of the standard library's. Beside the right
-//! protocols stand wrong ones that once were, or might have been: the check has to find them.
+//! The protocols' sources are included here with loom's lock in place of the standard library's. Next to the
+//! right protocols are wrong ones, which the check has to find.
 #![cfg(test)]
 
 #[path = "../../src/protocol/mod.rs"]
@@ -41,7 +42,8 @@ struct Once {
     woken: Arc<Woken>,
 }
 
-/// True if a task was woken. It is none of loom's, so that it may be dropped when a check fails.
+/// A waker that records whether it was woken. It does not use loom's types, so that it may be dropped when a
+/// check fails.
 #[derive(Default)]
 struct Woken(AtomicBool);
 
@@ -58,7 +60,7 @@ impl Once {
         Once { ready, woken }
     }
 
-    /// Nobody else runs any more: the task must be done or know that it has to look again.
+    /// All other threads have ended: the task must be done, or must have been woken to look again.
     fn goes_on(&self) {
         assert!(self.ready || self.woken.0.load(Ordering::SeqCst), "a lost wake-up");
     }

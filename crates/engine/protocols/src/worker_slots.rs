@@ -13,34 +13,34 @@ use crate::{check, run};
 
 const STALL: Duration = Duration::from_secs(1);
 
-/// The same time in every run: loom wants programs without chance.
+/// The same time in every run: loom needs deterministic programs.
 fn start() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
     *START.get_or_init(Instant::now)
 }
 
-/// A time at which whoever polled at the start stands still.
+/// A time at which a consumer that polled at the start counts as stopped.
 fn late() -> Instant {
     start() + 2 * STALL
 }
 
 type Slots = WorkerSlots<u32, Arc<u32>, &'static str>;
 
-/// What the buffer manager knows.
+/// The records of the buffer manager.
 struct Books {
     /// Chunks that no worker has, in the order in which they become resident.
     ahead: VecDeque<u32>,
-    /// How many of them are resident.
+    /// The number of resident ones.
     resident: usize,
-    /// Slots that ask and have no answer.
+    /// Slots whose requests are unanswered.
     asking: VecDeque<usize>,
-    /// What each slot holds or has had to give back.
+    /// The chunk that each slot holds or has had to give back.
     held: Vec<Option<u32>>,
     suspended: BTreeSet<usize>,
     released: BTreeSet<u32>,
 }
 
-/// A buffer manager that answers requests in their order, with its lock as the driver has one.
+/// A buffer manager that answers requests in their order, under a lock like the driver's.
 struct Manager {
     slots: Slots,
     books: Mutex<Books>,
@@ -59,7 +59,7 @@ impl Manager {
         Arc::new(Manager { slots: WorkerSlots::new(slots, STALL), books: Mutex::new(books) })
     }
 
-    /// One turn of the lock; wakes and frees after it.
+    /// Runs `work` under the lock; wakes and frees after it.
     fn turn(&self, work: impl FnOnce(&mut Books, &mut Deferred<Arc<u32>>)) {
         let mut deferred = Deferred::default();
         let mut books = self.books.lock().unwrap();
@@ -95,7 +95,7 @@ impl Manager {
         self.turn(|books, _| books.resident += 1);
     }
 
-    /// Asks a slot for its chunk, as for one that stands still.
+    /// Asks a slot for its chunk, as if its consumer had stopped.
     fn suspend(&self, slot: usize) {
         self.turn(|books, deferred| {
             if self.slots.suspend(slot, late(), deferred) {

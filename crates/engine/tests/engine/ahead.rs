@@ -1,4 +1,4 @@
-//! How far ahead scans of many small files read.
+//! Reading ahead of scans of many small files.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::support::*;
 const FILES: usize = 60;
 const LOADS: usize = 12;
 
-/// As many reads at once as loads.
+/// As many reads at the same time as loads.
 fn deep(policy: &str, buffer_bytes: u64, chunk_bytes: u64) -> EngineConfig {
     let config = config(policy, buffer_bytes);
     EngineConfig { chunk_bytes, loads_in_flight: LOADS, io_threads: LOADS, ..config }
@@ -28,8 +28,9 @@ async fn small_files(engine: &Engine, dir: &Path) -> Vec<Open> {
     files
 }
 
-/// The loads in flight before any read ends, of which there are at least so many, and the loads in all when the first chunk is
-/// there and nothing more is asked for; then the rest is read, and compared with the files.
+/// Returns the loads in flight before any read ends, of which there must be `at_least`, and all loads when
+/// the first chunk has arrived and nothing more is requested. Then reads the rest, and compares it with the
+/// files.
 async fn first_chunk(
     config: EngineConfig,
     dir: &Path,
@@ -51,7 +52,7 @@ async fn first_chunk(
         drop(first.await.unwrap().expect("a chunk"));
         most
     };
-    // What was asked for arrives.
+    // The requested chunks arrive.
     until("all loads", || engine.loads_in_flight() == 0).await;
     let loads = engine.stats().loads;
     drop((worker, scan));

@@ -1,5 +1,5 @@
-//! Row groups whose keys are in order are cut where no page of the key is split: ranges of pieces have at most end points
-//! in common.
+//! Row groups whose keys are in order are cut where no page of the key is split: ranges of pieces have at
+//! most end points in common.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const CHUNK_BYTES: u64 = 60_000;
 enum Key {
     Int,
     Long,
-    /// Half of them are beyond the greatest signed number.
+    /// Half of them are above the greatest signed number.
     Unsigned,
     Date,
     Time,
@@ -33,21 +33,21 @@ enum Key {
     Float,
 }
 
-/// A file of one row group, with a key of which all is known.
+/// A file of one row group, with a known key.
 #[derive(Clone, Debug)]
 struct Layout {
     key: Key,
     descending: bool,
-    /// Runs of equal keys of at most so many rows.
+    /// The maximum rows of runs of equal keys.
     longest: usize,
-    /// How many keys are null, at the beginning, at the end, or anywhere.
+    /// The number of null keys, at the beginning, at the end, or anywhere.
     nulls: usize,
     nulls_at: usize,
-    /// The key's place among the columns, and whether the file says that it is sorted by it.
+    /// The key's position among the columns, and whether the file states that it is sorted by it.
     place: usize,
     declared: bool,
     page_bytes: usize,
-    /// Bytes of the longest value of the largest column.
+    /// The bytes of the longest value of the largest column.
     width: usize,
 }
 
@@ -122,16 +122,16 @@ impl Layout {
         }
     }
 
-    /// Writes the file; returns it with the numbers of its keys.
+    /// Writes the file. Returns it with the numbers of its keys.
     fn write(&self, dir: &Path, rng: &mut Rng, rows: usize) -> (PathBuf, Vec<Option<i64>>) {
         let numbers = self.numbers(rng, rows);
         let noise = |rng: &mut Rng| Arc::new((0..rows).map(|_| Some(rng.i64(..))).collect::<Int64Array>());
         let words = (0..rows).map(|_| Some("w".repeat(rng.usize(..self.width))));
         let words: ArrayRef = Arc::new(words.collect::<StringArray>());
-        // Its pages go up, with ranges that overlap.
+        // Its pages ascend, with overlapping ranges.
         let drift = (0..rows as i64).map(|row| row + row % 2 * 5_000);
         let drift: ArrayRef = Arc::new(Int64Array::from_iter_values(drift));
-        // Of one value: its pages are in order, too.
+        // A column of one value: its pages are in order, too.
         let one: ArrayRef = Arc::new(Int32Array::from(vec![7; rows]));
         let mut columns: Vec<(&str, ArrayRef)> =
             vec![("drift", drift), ("one", one), ("words", words), ("noise", noise(rng) as _)];
@@ -152,7 +152,7 @@ impl Layout {
     }
 }
 
-/// The file with its page index, without its column index.
+/// The file with its page index, and without its column index.
 async fn indexed(path: &Path) -> (FileSpec, FileSpec, ArrowReaderMetadata) {
     let (mut spec, _) = spec(path).await;
     let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
@@ -174,8 +174,8 @@ fn pieces(spec: &FileSpec, arrow: &ArrowReaderMetadata) -> (Vec<Range<usize>>, u
     (rows, (0..file.id.chunks().len()).map(|chunk| file.id.chunk_bytes(chunk, &roots)).sum())
 }
 
-/// Returns whether ranges of keys, of the pages with rows of each piece, have at most end points in common.
-/// All that is said of pages here comes from their first rows and from what was written.
+/// Returns whether the ranges of keys, of the pages with rows of each piece, have at most end points in
+/// common. The facts about pages come only from their first rows and from the written values.
 fn are_apart(
     metadata: &ParquetMetaData,
     leaf: usize,
@@ -216,7 +216,7 @@ async fn ranges_of_pieces_have_at_most_end_points_in_common() {
     assert!(without_key > 20, "{without_key}: the test sees no difference");
 }
 
-/// Pages of the key that have more rows than pieces would have.
+/// The key's pages have more rows than the pieces would have.
 #[tokio::test]
 async fn there_are_fewer_pieces_if_pages_of_the_key_are_long() {
     let dir = tempfile::tempdir().unwrap();
@@ -232,7 +232,7 @@ async fn there_are_fewer_pieces_if_pages_of_the_key_are_long() {
     );
     assert!(by_value.len() < as_before.len() && by_value.len() * 2 >= as_before.len(), "{context}");
     assert!(are_apart(&spec.metadata, 3, &numbers, &by_value), "{context}");
-    // With half as many pieces there would still be pages that are split.
+    // With half as many pieces some pages would still be split.
     let (path, _) = Layout { width: 3000, ..layout }.write(dir.path(), &mut Rng::with_seed(1), 6000);
     let (spec, without, arrow) = indexed(&path).await;
     assert_eq!(pieces(&spec, &arrow), pieces(&without, &arrow));
@@ -244,7 +244,7 @@ async fn what_is_in_no_order_changes_nothing() {
     let mut rng = Rng::with_seed(3);
     for (layout, changed) in [
         (Layout::plain(), true),
-        // What the file says of its order is not believed if its pages say otherwise, and other columns are looked at.
+        // The stated order is ignored if the pages contradict it, and other columns are tried.
         (Layout { declared: true, place: 0, ..Layout::plain() }, true),
         (Layout { key: Key::Float, ..Layout::plain() }, false),
         (Layout { longest: 1 << 20, ..Layout::plain() }, false),
@@ -253,7 +253,7 @@ async fn what_is_in_no_order_changes_nothing() {
         let (spec, without, arrow) = indexed(&path).await;
         assert_eq!(pieces(&spec, &arrow) != pieces(&without, &arrow), changed, "{layout:?}");
         if changed {
-            // The same index, of a column in no order: there is no key.
+            // The same index for a column in no order: there is no key.
             let mut index = spec.metadata.column_index().unwrap().clone();
             index[0][layout.place] = index[0].iter().find(|of| !of.is_sorted()).unwrap().clone();
             let metadata = ParquetMetaData::clone(&spec.metadata).into_builder();
@@ -265,7 +265,7 @@ async fn what_is_in_no_order_changes_nothing() {
     }
 }
 
-/// With pages of other rows and dictionaries, of which every one lies in several pieces.
+/// With pages of different rows, and dictionaries that each belong to several pieces.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_pieces_have_in_common_is_read_once_if_it_is_in_memory() {
     let dir = tempfile::tempdir().unwrap();
@@ -311,7 +311,7 @@ async fn every_row_comes_once_whatever_the_column_index_says() {
         let (path, _) = layout.write(dir.path(), &mut rng, 10_000);
         let (spec, _, arrow) = indexed(&path).await;
         let expected = rows_of(&plain(&[&path], None));
-        // Every column is claimed to be in the order of every other one.
+        // Every column is stated to be in the order of every other one.
         let columns = spec.metadata.row_group(0).num_columns();
         for (liar, claimed) in (0..columns).flat_map(|liar| (0..columns).map(move |claimed| (liar, claimed)))
         {

@@ -1,4 +1,4 @@
-//! The buffer never exceeds its budget, and the smallest one that is allowed suffices.
+//! The buffer never exceeds its budget, and the smallest allowed buffer suffices.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use coscan_engine::{Engine, EngineConfig, EngineError, ScanRequest};
 
 use crate::support::*;
 
-/// The smallest buffer in which `wanted` may register, as the engine says itself.
+/// The smallest buffer in which `wanted` may register, as the engine's error states.
 fn smallest(engine: &Engine, wanted: &ScanRequest) -> u64 {
     engine.set_buffer(1).unwrap();
     match engine.scan(wanted.clone()).map(drop) {
@@ -17,14 +17,14 @@ fn smallest(engine: &Engine, wanted: &ScanRequest) -> u64 {
     }
 }
 
-/// Looks at the ledger all the time until told to stop.
+/// Checks the ledger continuously until it is stopped.
 fn watch(engine: &Engine) -> (Arc<AtomicBool>, std::thread::JoinHandle<u64>) {
     let (stop, engine) = (Arc::new(AtomicBool::new(false)), engine.clone());
     let stopped = stop.clone();
     let watcher = std::thread::spawn(move || {
         let mut most = 0;
         loop {
-            // Once more after the end, so that there is something to see on the busiest machine.
+            // Once more after the end, so that there is at least one check on the busiest machine.
             let last = stopped.load(Ordering::Relaxed);
             let usage = engine.usage();
             assert!(usage.total() <= usage.budget, "{usage:?}");
@@ -67,7 +67,8 @@ async fn the_smallest_buffer_suffices_for_many_scans_under_every_policy() {
     }
 }
 
-/// Four scans read everything while `change` is called with one factor after the other, and leave an idle engine.
+/// Four scans read everything while `change` is called with one factor after the other. Then the engine must
+/// be idle.
 async fn scan_while(
     engine: &Engine,
     wanted: &ScanRequest,
@@ -190,13 +191,13 @@ async fn a_consumer_that_stops_reading_does_not_block_others() {
         let mut worker = slow.worker();
         let mut chunk = worker.next().await.unwrap().unwrap();
         let first = chunk.slice(0).await.unwrap();
-        // While `slow` sits on its chunk, `other` must get through the whole table.
+        // While `slow` keeps its chunk, `other` must read the whole table.
         let got = tokio::time::timeout(ENDS, scan_all(&other, 1)).await;
         let got = got.unwrap_or_else(|_| panic!("{policy}: blocked, {:?}", engine.usage()));
         assert_eq!(got.unwrap(), whole, "{policy}");
         assert!(engine.stats().suspensions > 0, "{policy}");
         drop(other);
-        // And `slow` goes on where it stood.
+        // And `slow` continues at the same position.
         let mut slices = vec![first];
         for i in 1..chunk.slices() {
             slices.push(chunk.slice(i).await.unwrap());

@@ -1,4 +1,4 @@
-//! Futures, chunks, workers and scans may be dropped at any point: nothing is lost, nothing stays behind.
+//! Futures, chunks, workers and scans may be dropped at any point: nothing is lost, and nothing stays behind.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn futures_dropped_between_polls_lose_no_chunk_and_no_row() {
     wanted.workers = 3;
     let scan = engine.scan(wanted).unwrap();
     let (mut first, mut second) = (scan.worker(), scan.worker());
-    // The first worker only asks and goes away, again and again; the second must get every chunk.
+    // The first worker only asks and leaves, again and again. The second must get every chunk.
     let mut got = Chunks::new();
     for _ in 0..3 {
         let mut asking = Box::pin(first.next());
@@ -67,7 +67,7 @@ async fn futures_dropped_between_polls_lose_no_chunk_and_no_row() {
         tokio::time::sleep(Duration::from_millis(1)).await;
         drop(asking);
     }
-    // What was asked for arrives, and nobody is there to take it.
+    // The requested chunk arrives, and no worker is there to take it.
     until("a load", || engine.loads_in_flight() > 0).await;
     gate.open();
     until("its arrival", || engine.loads_in_flight() == 0).await;

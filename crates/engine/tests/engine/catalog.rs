@@ -1,5 +1,5 @@
-//! Many files and many versions: what the engine knows of them is bounded, and opening one costs the same however many
-//! there are.
+//! Many files and many versions: the engine's records of them are bounded, and opening one costs the same
+//! however many there are.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ async fn thousands_of_versions_of_a_file_leave_no_trace() {
     assert_idle(&engine).await;
 }
 
-/// The processor time of this thread, in nanoseconds, whatever else the machine does.
+/// The processor time of this thread in nanoseconds, independent of other work on the machine.
 fn processor_ns() -> u64 {
     let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     schedule.split(' ').next().unwrap().parse().unwrap()
@@ -73,20 +73,20 @@ async fn ten_thousand_files_cost_ten_thousand_times_one() {
     assert!(times[3] < times[0] * 4, "opening gets slower, in ns: {times:?}");
     let full = engine.catalog_size();
     assert_eq!((full.files, full.tables, full.chunks), (FILES, 1, FILES as u64));
-    // What is known of so many takes room of the buffer, but for the share that it has beside it.
+    // The records of so many files take room of the buffer, except for their share beside it.
     let beyond = full.bytes - (16 << 20);
     assert!(beyond > 4 << 20, "{full:?}");
     assert_eq!(engine.usage().budget, (256 << 20) - (beyond >> 20 << 20));
     let got = scan_all(&engine.scan(request(&files, None)).unwrap(), 2).await.unwrap();
     assert_eq!(got.len(), FILES);
 
-    // In use they stay, however small the buffer.
+    // Files in use stay, however small the buffer is.
     engine.set_buffer(1 << 20).unwrap();
     let (one, arrow) = &specs[0];
     files.push(opened(&engine, one.clone(), arrow));
     assert_eq!(engine.catalog_size(), full);
     drop(files);
-    // Files that nobody uses leave as others come.
+    // Unused files are forgotten as others come.
     for at in 0..200 {
         let (spec, arrow) = spec_of(&store, &format!("more-{at}.parquet"), bytes.clone()).await;
         opened(&engine, spec, &arrow);
@@ -95,7 +95,7 @@ async fn ten_thousand_files_cost_ten_thousand_times_one() {
     assert!(left.bytes <= 5 << 20 && left.files < FILES / 5, "{left:?}");
     assert!(left.tables <= 2, "{left:?}");
     assert_idle(&engine).await;
-    // And come again when they are wanted.
+    // A forgotten file can be opened again.
     let again = opened(&engine, one.clone(), arrow);
     let got = scan_all(&engine.scan(request(&[again], None)).unwrap(), 1).await.unwrap();
     assert_eq!(all_numbers(&got), Vec::from_iter(0..10));

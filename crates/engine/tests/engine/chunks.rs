@@ -1,4 +1,5 @@
-//! Large row groups are cut into chunks at borders of pages: every row comes once, whatever straddles a border.
+//! Large row groups are cut into chunks at page boundaries: every row comes once, whatever straddles a
+//! boundary.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -194,8 +195,9 @@ async fn an_index_that_lies_is_an_error_or_not_believed() {
     }
 }
 
-/// What is before a piece is skipped by what the index says of the page in which the piece begins: a lie there gives the
-/// piece rows of its neighbour, and the last page may have enough rows to hide that.
+/// The rows before a piece are skipped by the index's statement about the page in which the piece begins. A
+/// wrong statement gives the piece rows of its neighbour, and the last page may have enough rows to hide
+/// that.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_lies_at_a_border_is_not_believed() {
     let dir = tempfile::tempdir().unwrap();
@@ -230,7 +232,7 @@ async fn an_index_that_lies_at_a_border_is_not_believed() {
     assert!(found > 0, "no lie was found");
 }
 
-/// 300 row groups of a few rows each, some of none of the usual size.
+/// 300 row groups: most have a few rows, six have 2,000.
 fn tiny(dir: &Path) -> PathBuf {
     let path = dir.join("tiny.parquet");
     let batches: Vec<_> =
@@ -322,7 +324,7 @@ async fn what_a_worker_did_not_hand_out_comes_to_others() {
     for order in [DeliveryOrder::Any, DeliveryOrder::Table] {
         let wanted = ScanRequest { order, workers: 3, ..request(std::slice::from_ref(&file), None) };
         let scan = engine.scan(wanted).unwrap();
-        // One worker leaves with most of a bundle, another holds its bundle and does not go on.
+        // One worker leaves with most of a bundle. Another holds its bundle and does not continue.
         let mut keys = Vec::new();
         let (mut leaves, mut stops, mut goes_on) = (scan.worker(), scan.worker(), scan.worker());
         keys.extend(leaves.next().await.unwrap().map(|chunk| chunk.key));

@@ -1,4 +1,4 @@
-//! A request may want other columns of some chunks than of others: only those are read and handed out.
+//! A request may want some chunks in other columns than others: only those are read and handed out.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::support::*;
 const GROUPS: usize = 8;
 const ALL: &[usize] = &[0, 1, 2, 3];
 
-/// All row groups, the first and the last in all columns and those between them in `inner`.
+/// All row groups: the first and the last in all columns, those between them in `inner`.
 fn mixed(file: &Open, inner: &[usize]) -> ScanRequest {
     let mut wanted = request(std::slice::from_ref(file), None);
     let columns = FileColumns { roots: inner.to_vec(), ..wanted.columns[0].clone() };
@@ -18,7 +18,7 @@ fn mixed(file: &Open, inner: &[usize]) -> ScanRequest {
     wanted
 }
 
-/// What comes of [`mixed`].
+/// The expected result of [`mixed`].
 fn expected(path: &Path, inner: &[usize]) -> Chunks {
     let mut chunks = plain(&[path], None);
     let picked = plain(&[path], Some(inner));
@@ -52,7 +52,7 @@ async fn chunks_are_read_in_their_own_columns_under_every_policy() {
             assert_eq!(scan_all(&scan, 2).await.unwrap(), expected(&path, inner), "{policy} {inner:?}");
             assert_eq!(engine.stats().bytes_read, wanted, "{policy} {inner:?}");
             assert_eq!(scan.metrics().chunks_delivered, GROUPS as u64);
-            // One request is one reader: nothing is kept decoded for others.
+            // One request is one reader: nothing is kept decoded for other readers.
             assert_eq!(engine.usage().decoded, 0, "{policy} {inner:?}");
             drop(scan);
             assert_idle(&engine).await;

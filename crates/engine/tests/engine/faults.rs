@@ -1,4 +1,4 @@
-//! Things that go wrong while reading: only who needs the data is told, and told exactly what.
+//! Faults while reading: only queries that need the data get an error, and it names the exact cause.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::support::*;
 
 type Fault = dyn Fn(&Range<u64>, u32) -> Kind + Send + Sync;
 
-/// What happens to a part on a given attempt at it.
+/// The fault of a part on a given attempt.
 enum Kind {
     None,
     Transient,
@@ -53,7 +53,7 @@ impl RangeReader for Faulty {
                 Kind::Permanent => {
                     return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, "injected").into());
                 }
-                // Says that all is well, and delivers too little.
+                // Reports success, and delivers too little.
                 Kind::Short => {
                     self.inner.read(source, one, cancel, &mut |_, bytes| arrived(at, bytes.slice(1..)))?
                 }
@@ -77,7 +77,7 @@ fn faulty(config: EngineConfig, fault: impl Fn(&Range<u64>, u32) -> Kind + Send 
     .unwrap()
 }
 
-/// Where a part lies in its file.
+/// The offset of a part in its file.
 async fn part(path: &Path, row_group: usize, column: usize) -> u64 {
     spec(path).await.0.metadata.row_group(row_group).column(column).byte_range().0
 }
@@ -220,7 +220,7 @@ async fn a_footer_that_points_outside_the_file_is_refused() {
     assert!(matches!(&refused, Err(EngineError::Corrupt { row_group: 1, .. })), "{refused:?}");
 }
 
-/// Row groups may have any number of rows, but nothing is made for rows that are not there.
+/// Row groups may state any number of rows, but nothing is made for rows that do not exist.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_footer_that_claims_rows_without_number_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
@@ -237,7 +237,7 @@ async fn a_footer_that_claims_rows_without_number_is_an_error() {
         let metadata = metadata.clone().into_builder();
         Arc::new(metadata.set_row_groups(vec![row_group.unwrap()]).build())
     };
-    // So many that the bytes cannot hold them, and as many as they might.
+    // More rows than the bytes can hold, and as many as they could hold.
     for (rows, is_opened) in [(1 << 50, false), (1 << 44, true)] {
         let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
         let (mut spec, arrow) = spec(&path).await;

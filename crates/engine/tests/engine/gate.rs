@@ -1,5 +1,5 @@
-//! An engine whose reads wait at a gate that the test opens: what happens before is the test's choice, however slow the machine
-//! is.
+//! An engine whose reads wait at a gate that the test opens. So the test decides what happens before the
+//! reads, however slow the machine is.
 
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
@@ -10,18 +10,18 @@ use coscan_engine::{Cancel, Engine, EngineConfig, RangeReader, ReadError, Source
 
 type Shut = Arc<(Mutex<bool>, Condvar)>;
 
-/// The gate; dropping it opens it.
+/// The gate. Dropping it opens it.
 pub struct Gate(Shut);
 
 impl Gate {
-    /// An engine behind a gate that is shut.
+    /// An engine behind a closed gate.
     pub fn engine(config: EngineConfig) -> (Engine, Gate) {
         let shut: Shut = Arc::new((Mutex::new(true), Condvar::new()));
         let gate = Gate(Arc::clone(&shut));
         (Engine::with_reader(config, |inner| Arc::new(Gated { inner, shut })).unwrap(), gate)
     }
 
-    /// Lets all reads pass from now on.
+    /// Opens the gate for all reads.
     pub fn open(&self) {
         *self.0.0.lock().unwrap() = false;
         self.0.1.notify_all();
@@ -53,7 +53,7 @@ impl RangeReader for Gated {
     }
 }
 
-/// Waits until something is so, which it will be on any machine.
+/// Waits until a condition holds that must hold eventually on any machine.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let waited = async {
         while !is_so() {

@@ -1,4 +1,4 @@
-//! The buffer begins small and grows with the work that a larger one saves.
+//! The buffer begins small and grows with the work that a larger one would save.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ async fn it_grows_while_data_are_read_again_until_they_fit() {
     while engine.resident_bytes() < bytes {
         assert_eq!(scan_all(&engine.scan(wanted.clone()).unwrap(), 1).await.unwrap(), whole);
         passes += 1;
-        // Two passes are enough where decoding takes a hundredth of the time that the reads take; beside other programs it takes
-        // more of it.
+        // Two passes are enough where decoding takes a hundredth of the time of the reads. Beside other
+        // programs decoding takes a larger part.
         assert!(passes <= 30, "it does not grow with what is read again: {:?}", engine.usage());
     }
     assert!(passes > 0 && engine.usage().budget > small && engine.usage().budget <= BUFFER);

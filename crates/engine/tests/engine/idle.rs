@@ -1,4 +1,4 @@
-//! An engine without queries gives its memory back, and not before.
+//! An idle engine gives its memory back after its idle time, and not earlier.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn an_idle_engine_empties_its_buffer_and_reads_again() {
     let engine = started(Duration::from_millis(100));
     let wanted = request(&[open(&engine, &path).await], None);
     for times in 1..4 {
-        // Two at once, so that decoded arrays are kept for the other one.
+        // Two at the same time, so that decoded arrays are kept for the other scan.
         let scans: Vec<_> = (0..2).map(|_| engine.scan(wanted.clone()).unwrap()).collect();
         for chunks in futures::future::join_all(scans.iter().map(|scan| scan_all(scan, 1))).await {
             assert_eq!(chunks.unwrap(), whole);
@@ -42,7 +42,7 @@ async fn a_query_that_stands_still_is_not_idle() {
     let scan = engine.scan(request(&[open(&engine, &path).await], None)).unwrap();
     let mut worker = scan.worker();
     let chunk = worker.next().await.unwrap().unwrap();
-    // Before the scan came the engine was idle, for longer on a slower machine.
+    // The engine was idle before the scan registered, for longer on a slower machine.
     let before = engine.stats().idle_releases;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(engine.stats().idle_releases, before);

@@ -1,5 +1,5 @@
-//! Chunks of another table that go with those of a scan: read together, there when their own scan comes, and nothing that a small
-//! buffer or a broken file could turn into a wrong row.
+//! Matching chunks of another table: read together with a scan's own, and available when their own scan
+//! registers. A small buffer or a broken file never leads to a wrong row.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use coscan_engine::{Engine, EngineError, MatchingChunk, MatchingRequest, Reader,
 
 use crate::support::*;
 
-/// A table of four chunks, and one of eight of which two go with each.
+/// A table of four chunks, and one of eight. Two of the eight match each of the four.
 fn tables(dir: &std::path::Path) -> [PathBuf; 2] {
     [("outer", "a.parquet", 4), ("inner", "b.parquet", 8)].map(|(table, name, groups)| {
         std::fs::create_dir(dir.join(table)).unwrap();
@@ -24,7 +24,7 @@ fn joined(outer: &Open, inner: &Open, reader: &Reader) -> ScanRequest {
     ScanRequest { matching: vec![matching], ..request(std::slice::from_ref(outer), Some(&[0])) }
 }
 
-/// A scan of the inner chunks that go with an outer one.
+/// A scan of the inner chunks that match an outer one.
 fn visit(engine: &Engine, inner: &Open, reader: &Reader, outer: u32) -> ScanHandle {
     let mut wanted = request(std::slice::from_ref(inner), Some(&[1]));
     wanted.chunks.retain(|chunk| chunk.chunk as u32 / 2 == outer);
@@ -69,7 +69,7 @@ async fn inner_chunks_are_there_when_their_outer_one_comes() {
 async fn without_room_for_all_that_goes_with_a_chunk_it_comes_alone() {
     let dir = tempfile::tempdir().unwrap();
     let [outer_path, inner_path] = tables(dir.path());
-    // Room for a chunk with its workspace, but for no more.
+    // Room for one chunk with its workspace.
     let engine = Engine::new(config("relevance", 100_000)).unwrap();
     let (outer, inner) = (open(&engine, &outer_path).await, open(&engine, &inner_path).await);
     let scan = engine.scan(joined(&outer, &inner, &Reader::default())).unwrap();

@@ -1,4 +1,4 @@
-//! What can be seen of an engine from outside is what there is.
+//! Observations of an engine from outside agree with its state.
 
 use std::sync::Arc;
 

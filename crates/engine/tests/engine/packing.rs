@@ -1,5 +1,5 @@
-//! Arrays in the form in which the engine keeps them have the values that a plain reader reads: strings as keys into the
-//! dictionary of their chunk, numbers in fewer bits.
+//! Packed arrays have the values that a plain reader reads: strings as keys into the dictionary of their
+//! chunk, numbers in fewer bits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,10 +18,10 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 
 use crate::support::{config, joined, open, plain, request, scan_all, write};
 
-/// More than two slices, of which the last one is short.
+/// More than two slices; the last one is short.
 const ROWS: usize = 3_100;
 
-/// Strings of which there are so many different ones, short, long or both, and nulls.
+/// Strings with this many different values, short, long or both, and nulls.
 fn strings(rng: &mut Rng) -> Vec<Option<String>> {
     let different = [1, 2, 40, 1_000, ROWS * 2][rng.usize(..5)];
     let nulls = [0, 0, 3, 9, 10][rng.usize(..5)];
@@ -50,15 +50,15 @@ fn properties(rng: &mut Rng) -> WriterProperties {
         .set_writer_version(versions[rng.usize(..2)])
         .set_compression(codecs[rng.usize(..3)])
         .set_dictionary_enabled(rng.u8(..5) > 0)
-        // Where the dictionary becomes too large, the pages behind that have none.
+        // If the dictionary becomes too large, the pages behind that point have none.
         .set_dictionary_page_size_limit([1 << 20, 1 << 20, 2_000][rng.usize(..3)])
         .set_data_page_row_count_limit([200, 700, 100_000][rng.usize(..3)])
         .set_write_batch_size(100)
         .build()
 }
 
-/// Reads a file in both forms: the values must be those of `whole`, its chunks. Returns the arrays, packed and unpacked, which
-/// are kept if another scan wants them too.
+/// Reads a file in both forms: the values must be those of `whole`, its chunks. Returns the arrays, packed
+/// and unpacked. They are kept if another scan wants them too.
 async fn assert_unpacked_is(
     path: &Path,
     whole: &BTreeMap<usize, Vec<ArrayRef>>,
@@ -70,7 +70,7 @@ async fn assert_unpacked_is(
     let scan = unpacking.scan(request(&[open(&unpacking, path).await], None)).unwrap();
     assert_eq!(&scan_all(&scan, 2).await.unwrap(), whole, "{path:?}");
 
-    // An engine in which the file has not been read before: what was may be kept.
+    // An engine that has not read the file: data that were read before may be kept.
     let engine = engine();
     let file = open(&engine, path).await;
     let scan = engine.scan(request(std::slice::from_ref(&file), None)).unwrap();
@@ -79,7 +79,7 @@ async fn assert_unpacked_is(
     let mut arrays = Vec::new();
     while let Some(mut chunk) = worker.next().await.unwrap() {
         let expected = &whole[&(chunk.key as usize)];
-        // Back and forth, so that more than one reader decodes.
+        // Back and forth, so that several readers decode.
         let mut order: Vec<usize> = (0..chunk.slices()).collect();
         rng.shuffle(&mut order);
         let mut slices = vec![Vec::new(); chunk.slices()];
@@ -141,7 +141,7 @@ async fn slices_of_a_chunk_share_a_dictionary() {
     assert_eq!(dictionaries.len(), 1);
 }
 
-/// Numbers of which most need so many bits, beside their sign, and nulls. Often they are at a border.
+/// Numbers, most of which need this many bits besides their sign, and nulls. Often they are at a limit.
 fn numbers(rng: &mut Rng, bits_max: u32) -> Int64Array {
     let bits = [0, 6, 7, 8, 14, 15, 16, 30, 31, 32, 62, 63][rng.usize(..12)].min(bits_max);
     let nulls = [0, 0, 3, 10][rng.usize(..4)];
@@ -186,7 +186,7 @@ async fn numbers_in_fewer_bits_are_those_asked_for() {
         let of_32_bits = |rng: &mut Rng| -> Int32Array {
             numbers(rng, 31).iter().map(|value| value.map(|value| value as i32)).collect()
         };
-        // What a decimal of 18 digits holds.
+        // The range of a decimal of 18 digits.
         let digits = |value: i64| value.clamp(-999_999_999_999_999_999, 999_999_999_999_999_999);
         let decimals: Decimal64Array = numbers(rng, 62).iter().map(|value| value.map(digits)).collect();
         let columns: Vec<(&str, ArrayRef)> = vec![

@@ -1,4 +1,4 @@
-//! Parts that stay in the page cache: the rows are the same, files that change meanwhile are noticed.
+//! Parts that stay in the page cache: the rows are the same, and files that change meanwhile are noticed.
 
 use std::fs::File;
 use std::num::NonZeroU64;
@@ -33,7 +33,7 @@ fn layouts() -> Vec<WriterProperties> {
     ]
 }
 
-/// Rows of which one has a string that is longer than what is read for a header at first.
+/// Rows, one of which has a string that is longer than the first read for a header.
 fn with_long_strings(rows: usize) -> RecordBatch {
     let batch = batch(rows, rows as u64);
     let long: StringArray = (0..rows).map(|row| (row == 7).then(|| "long ".repeat(2000))).collect();
@@ -43,7 +43,7 @@ fn with_long_strings(rows: usize) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap()
 }
 
-/// The page cache loses every other 64 KiB of a file, so that requests find some of their parts there.
+/// Drops every other 64 KiB of a file from the page cache, so that requests find some of their parts there.
 fn forget_some(path: &Path) {
     let file = File::open(path).unwrap();
     file.sync_all().unwrap();
@@ -92,7 +92,7 @@ async fn a_file_that_changes_between_load_and_decoding_is_noticed() {
         let mut worker = scan.worker();
         let mut chunk = worker.next().await.unwrap().unwrap();
         chunk.slice(0).await.unwrap();
-        // Times have the grain of the system's clock.
+        // Times have the resolution of the system's clock.
         std::thread::sleep(std::time::Duration::from_millis(20));
         let changed = File::options().write(true).open(&path).unwrap();
         match cut {
@@ -109,7 +109,7 @@ async fn a_file_that_changes_between_load_and_decoding_is_noticed() {
             "{error}"
         );
         drop((chunk, worker, scan));
-        // Who comes later is told, too.
+        // Later scans get the error, too.
         let again = engine.scan(request(&[file], None)).map(drop);
         assert!(matches!(again, Err(EngineError::FileReplaced { .. })), "{again:?}");
         assert_idle(&engine).await;

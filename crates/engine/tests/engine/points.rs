@@ -1,4 +1,4 @@
-//! Point reads: the same rows as anybody else reads, from pages, from resident chunks or from loads.
+//! Point reads: the same rows as other reads, from pages, from resident chunks or from loads.
 
 use std::ops::Range;
 use std::path::Path;
@@ -187,7 +187,7 @@ async fn without_an_offset_index_or_room_it_is_for_a_scan() {
 async fn with_room_for_no_block_it_is_for_a_scan() {
     let dir = tempfile::tempdir().unwrap();
     let path = paged(dir.path(), 1);
-    // A quarter of the share is for blocks: not one of them fits.
+    // A quarter of the share is for blocks: not even one of them fits.
     let config = EngineConfig { point_share_percent: 12, ..config("relevance", 1 << 20) };
     let engine = Engine::new(config).unwrap();
     let points = Points::open(&engine, &path).await;
@@ -235,7 +235,7 @@ async fn a_resident_chunk_answers_without_reading() {
     let after = engine.stats();
     assert_eq!((after.requests, after.bytes_read), (before.requests, before.bytes_read));
     assert_eq!(after.point_columns_from_chunks, 3);
-    // A column that is not resident is read, and it alone.
+    // A column that is not resident is read, and only that one.
     let got = points.read(&engine, 1, &[1, 2], &[700..710]).await.unwrap().unwrap();
     assert_eq!(got, selected(&expected[&1], &[1, 2], &[700..710]));
     assert_eq!(engine.stats().point_columns_from_chunks, 4);

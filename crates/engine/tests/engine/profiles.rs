@@ -1,4 +1,4 @@
-//! Devices with profiles: reads take their shape, constants set by hand win, rows are the same.
+//! Devices with profiles: reads take their shape, constants set by hand have priority, and rows are the same.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use rustix::fs::{major, minor, stat};
 use crate::support::*;
 
 const GROUPS: usize = 8;
-/// What is read has a gap between its columns that is longer than the constant.
+/// The columns that are read have a gap between them that is longer than the constant.
 const ROOTS: &[usize] = &[0, 2];
 
 /// A device on which every request takes some time, however many there are.
@@ -51,13 +51,13 @@ impl RangeReader for Slow {
     }
 }
 
-/// A profile of the device that a folder is on, which takes two requests at once.
+/// A profile of the device of a folder, which takes two requests at the same time.
 fn profile(dir: &Path) -> PathBuf {
     let device = stat(dir).unwrap().st_dev;
     profile_of(dir, &format!("{}:{}", major(device), minor(device)), 0.03, 85e6)
 }
 
-/// A profile of a device with that name, which takes two requests at once.
+/// A profile of a device with that name, which takes two requests at the same time.
 fn profile_of(dir: &Path, id: &str, fixed_s: f64, bytes_per_s: f64) -> PathBuf {
     let text = format!(
         r#"
@@ -78,7 +78,7 @@ fn profile_of(dir: &Path, id: &str, fixed_s: f64, bytes_per_s: f64) -> PathBuf {
     path
 }
 
-/// Requests, and the most at once, of a scan.
+/// The requests of a scan, and the maximum at the same time.
 async fn scanned(path: &Path, config: EngineConfig) -> (u64, usize, Engine) {
     let (now, most) = (Arc::default(), Arc::<AtomicUsize>::default());
     let seen = most.clone();
@@ -142,7 +142,7 @@ async fn a_device_is_measured_at_first_use_if_that_is_allowed_and_only_then() {
         };
         let engine = Engine::with_reader(config, wrap).unwrap();
         let file = open(&engine, &path).await;
-        // Who comes meanwhile waits, too.
+        // A second caller waits, too.
         let (first, second) = tokio::join!(engine.know_device(&file.id), async {
             let known = engine.know_device(&file.id).await;
             assert_eq!(engine.devices().len(), devices);
@@ -152,12 +152,13 @@ async fn a_device_is_measured_at_first_use_if_that_is_allowed_and_only_then() {
         let found = engine.devices();
         assert_eq!(found.len(), devices);
         if let Some(found) = found.first() {
-            // How exact a measurement is depends on what else the machine does; `coscan-device` tests it on simulated devices.
+            // The precision of a measurement depends on other work on the machine. `coscan-device` tests it
+            // on simulated devices.
             assert!(found.requests >= 4 && found.profile == "measured at first use", "{found:?}");
             assert!(found.gap_bytes > 0, "{found:?}");
         }
         assert_eq!(reads.load(Ordering::SeqCst) > 0, devices > 0);
-        // Once is enough.
+        // One measurement is enough.
         let before = reads.load(Ordering::SeqCst);
         engine.know_device(&file.id).await.unwrap();
         assert_eq!((reads.load(Ordering::SeqCst), engine.devices().len()), (before, devices));
@@ -209,7 +210,7 @@ async fn large_parts_of_objects_are_read_in_ranges_side_by_side() {
 #[tokio::test(flavor = "multi_thread")]
 async fn chunks_have_the_size_that_suits_the_device_unless_it_is_set() {
     let dir = tempfile::tempdir().unwrap();
-    // 28 MB: two chunks of 16 MiB each, or one of 32.
+    // 28 MB: two chunks of 16 MiB each, or one of 32 MiB.
     let (spec, arrow) = object(0..3_500_000).await;
     let constants = EngineConfig { chunk_bytes: 16 << 20, ..config("relevance", 1 << 30) };
     let profiles = vec![profile_of(dir.path(), "memory://bucket", 0.03, 85e6)];

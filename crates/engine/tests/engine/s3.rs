@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::support::*;
 
-/// Serves `root` (its folders are buckets) until the runtime ends; returns a client for one bucket.
+/// Serves `root` (its folders are buckets) until the runtime ends. Returns a client for one bucket.
 async fn serve(root: &Path, bucket: &str) -> Arc<dyn ObjectStore> {
     let mut builder = S3ServiceBuilder::new(s3s_fs::FileSystem::new(root).unwrap());
     builder.set_auth(SimpleAuth::from_single("key", "secret"));
@@ -74,7 +74,7 @@ async fn scans_of_an_s3_bucket_share_reads_and_notice_replacement() {
     let scan = fresh.scan(request(std::slice::from_ref(&file), None)).unwrap();
     assert_eq!(scan_all(&scan, 2).await.unwrap(), plain(&[&other], None));
 
-    // A file that is gone is a read error, not a replaced one.
+    // A file that is gone is a read error, not a replaced file.
     fresh.set_buffer(1).unwrap();
     fresh.set_buffer(64 << 20).unwrap();
     store.delete(&location).await.unwrap();

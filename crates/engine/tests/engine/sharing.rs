@@ -1,4 +1,4 @@
-//! Scans that run together read once and decode once; what is resident serves the next one.
+//! Scans that run together read once and decode once. Resident data serve the next scan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ async fn many_scans_load_each_part_once_under_every_policy() {
     let whole = Arc::new(plain(&[&path], None));
     for policy in policies() {
         let mut settings = config(policy.as_str(), 64 << 20);
-        // Nothing arrives before all are registered, or it would be from the buffer to the late ones.
+        // Nothing arrives before all are registered; otherwise late ones would find it in the buffer.
         settings.read_limit = Some(ReadLimit { bytes_per_s: 0, latency: Duration::from_millis(30) });
         let engine = Engine::new(settings).unwrap();
         let file = open(&engine, &path).await;
@@ -75,7 +75,7 @@ async fn what_one_scan_of_a_reader_decodes_is_not_kept_for_its_others() {
     let mut chunk = a.1.next().await.unwrap().unwrap();
     chunk.slice(0).await.unwrap();
     assert_eq!(engine.usage().decoded, 0);
-    // Somebody else is another matter, and the reader is there until its last scan has ended.
+    // Another reader counts, and a reader exists until its last scan has ended.
     drop(b);
     let other = engine.scan(request(&[file], None)).unwrap();
     chunk.slice(1).await.unwrap();
@@ -91,7 +91,7 @@ trait WorkerOf: Sized {
 }
 
 impl WorkerOf for coscan_engine::ScanHandle {
-    /// A scan together with a worker, so that it lives as long.
+    /// Returns the scan together with a worker, so that it lives as long.
     fn worker_of(self) -> (Self, coscan_engine::Worker) {
         let worker = self.worker();
         (self, worker)

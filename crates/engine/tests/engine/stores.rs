@@ -1,4 +1,4 @@
-//! One store that stands still beside others, and limits that change while somebody waits for them.
+//! A stalled store beside others, and limits that change while queries wait for them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -80,13 +80,13 @@ async fn files(engine: &Engine, dir: &std::path::Path) -> (Open, Open) {
     (opened(engine, spec, &arrow), open(engine, &path).await)
 }
 
-/// Queries of a store that stands still wait for its deadline, which is longer than any test; others do not.
+/// Queries of a stalled store wait for its deadline, which is longer than any test. Others do not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_stands_still_costs_its_own_queries_only() {
     let read_deadline = Duration::from_secs(24 * 3600);
     for policy in policies() {
         let dir = tempfile::tempdir().unwrap();
-        // The small buffer has room for what the dead store's loads hold and one chunk more.
+        // The small buffer has room for the dead store's loads and one more chunk.
         for buffer in [64 << 20, 1 << 20] {
             let engine =
                 Engine::new(EngineConfig { read_deadline, ..config(policy.as_str(), buffer) }).unwrap();

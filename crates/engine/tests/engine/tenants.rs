@@ -1,4 +1,4 @@
-//! Several owners on one engine: nobody is handed what was read with somebody else's store.
+//! Several owners on one engine: no owner gets data that were read with another owner's store.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::support::*;
 
-/// A store of its own under the address that all have, with a file that looks like all others.
+/// A separate store under the same address as the others, with a file that looks like all others.
 async fn tenant(first: i64) -> (FileSpec, ArrowReaderMetadata) {
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let location = StorePath::from("a.parquet");
@@ -23,7 +23,7 @@ async fn stores_under_one_address_share_nothing() {
     let engine = Engine::new(config("relevance", 64 << 20)).unwrap();
     let (first, arrow) = tenant(0).await;
     let mut second = tenant(7000).await.0;
-    // Nothing that a listing says tells them apart.
+    // Their listings do not differ.
     second.meta = first.meta.clone();
     for _ in 0..2 {
         for (spec, from) in [(&first, 0), (&second, 7000)] {

@@ -1,4 +1,4 @@
-//! What an engine says of the queries that read a table and of what is in the buffer.
+//! An engine's report on the queries that read a table, and on its bytes in the buffer.
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ async fn a_query_counts_once_however_many_scans_it_has() {
     let nothing = seen();
     assert_eq!((nothing.queries, nothing.resident_bytes), (0, 0));
 
-    // As a query with an in-order scan in several partitions, and with the table twice.
+    // Like a query with an in-order scan in several partitions, and with the table twice.
     let (one, two) = (Arc::new(QueryAccount::new(1, 1)), Arc::new(QueryAccount::new(2, 1)));
     let in_order = || ScanRequest { order: DeliveryOrder::Table, ..request(files, Some(&[0])) };
     let partitions = [(); 4].map(|()| engine.scan_for(one.clone(), in_order()).unwrap());
     let again = engine.scan_for(one.clone(), request(files, Some(&[2]))).unwrap();
     assert_eq!(seen().queries, 1);
-    // A scan that goes with chunks of another table, and the one that reads them for it, are not apart.
+    // A scan with matching chunks of another table, and the scan that reads them for it, are not apart.
     let matching = MatchingRequest {
         reader: Reader::default(),
         chunks: vec![MatchingChunk { with: 0, columns: 0, chunk: 0 }],
@@ -48,12 +48,12 @@ async fn a_query_counts_once_however_many_scans_it_has() {
     let traffic = engine.traffic(&[there]);
     assert_eq!((traffic.queries, traffic.apart), (1, 0));
     drop(visit);
-    // Another table is none of its business.
+    // Another table does not count.
     let not_here = engine.scan(request(std::slice::from_ref(&elsewhere), None)).unwrap();
     assert_eq!(seen().queries, 2);
     drop(not_here);
 
-    // Without accounts, a reader is what can be told apart.
+    // Without accounts, queries are told apart by reader.
     let reader = Some(Reader::default());
     let of_reader = [(); 2].map(|()| {
         let request = ScanRequest { reader: reader.clone(), ..request(files, Some(&[3])) };

@@ -1,4 +1,4 @@
-//! Every type that Parquet and Arrow have in common comes out as a plain reader gives it.
+//! Every type that Parquet and Arrow have in common has the values that a plain reader gives.
 
 use std::sync::Arc;
 

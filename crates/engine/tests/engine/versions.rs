@@ -1,5 +1,5 @@
-//! Files that are replaced while they are used: a query gets the data it planned for or a clear error, and whoever
-//! knows the newer version goes on.
+//! Files that are replaced while they are used: a query gets the data it planned for or a clear error, and
+//! queries that know the newer version continue.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ async fn a_file_overwritten_in_place_with_its_old_time_is_read_anew() {
         let before = open(&engine, &path).await;
         let got = scan_all(&engine.scan(request(std::slice::from_ref(&before), None)).unwrap(), 1).await;
         assert_eq!(all_numbers(&got.unwrap()), Vec::from_iter(0..3000));
-        // Times have the grain of the system's clock.
+        // Times have the resolution of the system's clock.
         std::thread::sleep(std::time::Duration::from_millis(20));
         let target = if rename { dir.path().join("other") } else { path.clone() };
         std::fs::write(&target, &second).unwrap();
@@ -65,7 +65,7 @@ async fn a_file_overwritten_in_place_with_its_old_time_is_read_anew() {
     }
 }
 
-/// A version of an object, as a listing at its time says.
+/// Puts a version of an object, and describes it as a listing at that time does.
 async fn put(store: &Arc<dyn ObjectStore>, bytes: Vec<u8>) -> (FileSpec, ArrowReaderMetadata) {
     let location = StorePath::from("a.parquet");
     store.put(&location, bytes.into()).await.unwrap();
@@ -77,9 +77,9 @@ async fn interleaved_listings_harm_nobody_who_has_the_newer_one() {
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let (old, old_arrow) = put(&store, numbers(0..3000, 300)).await;
     let (mut new, new_arrow) = put(&store, numbers(5000..8000, 300)).await;
-    // The times of a store may be too coarse to tell.
+    // The times of a store may be too coarse to tell versions apart.
     new.meta.last_modified = old.meta.last_modified;
-    // A buffer for few chunks: what is wanted has to be read.
+    // A buffer for few chunks, so that wanted ones have to be read.
     let engine = Engine::new(config("relevance", 40 << 10)).unwrap();
     let newer = opened(&engine, new.clone(), &new_arrow);
     let scan = engine.scan(request(std::slice::from_ref(&newer), None)).unwrap();

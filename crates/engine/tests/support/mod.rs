@@ -1,5 +1,5 @@
-//! What the tests share: writing Parquet files, opening them, scanning them, and reading them plainly to
-//! compare with. Tests of single modules are beside the modules.
+//! Shared functions of the tests: writing Parquet files, opening and scanning them, and reading them plainly
+//! to compare. Tests of single modules are in the modules.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -31,11 +31,12 @@ pub struct Open {
     pub bytes: u64,
 }
 
-/// What has not ended by then hangs, on any machine.
+/// A test that has not ended by then hangs, on any machine.
 pub const ENDS: Duration = Duration::from_secs(300);
 
-/// Arrays of a chunk, slices put together, by the chunk's place in the request.
+/// The result of a step of a test.
 pub type Outcome<T> = Result<T, EngineError>;
+/// The arrays of chunks, with slices joined, by the chunk's position in the request.
 pub type Chunks = BTreeMap<usize, Vec<ArrayRef>>;
 
 pub fn policy(name: &str) -> PolicyName {
@@ -52,7 +53,7 @@ pub fn config(name: &str, buffer_bytes: u64) -> EngineConfig {
         slice_rows: 1000,
         // Row groups are chunks, unless a test is about their size.
         chunk_bytes: 0,
-        // What the page cache has stays there, whatever its size. Readers that inject faults do not know it.
+        // Data in the page cache stay there, whatever their size. Readers that inject faults do not know it.
         page_cache_bytes: 1,
         stall_after: Duration::from_millis(40),
         retry: RetryConfig {
@@ -124,8 +125,8 @@ pub async fn store_spec(
     (FileSpec { store, store_url, store_id, local, meta, metadata, table_root }, arrow)
 }
 
-/// Bytes of a Parquet file of one column of integers without statistics or compression: its size says nothing of what
-/// is in it.
+/// Bytes of a Parquet file of one column of integers without statistics or compression. Its size does not
+/// depend on its values.
 pub fn numbers(values: std::ops::Range<i64>, rows_per_group: usize) -> Vec<u8> {
     let column: ArrayRef = Arc::new(Int64Array::from_iter_values(values));
     let batch = RecordBatch::try_from_iter([("n", column)]).unwrap();
@@ -204,7 +205,7 @@ pub fn joined(slices: &[Vec<ArrayRef>]) -> Vec<ArrayRef> {
     (0..columns).map(column).collect()
 }
 
-/// Scans with that many workers at once and puts together what they got.
+/// Scans with that many workers at the same time, and joins their chunks.
 pub async fn scan_all(scan: &ScanHandle, workers: usize) -> Outcome<Chunks> {
     let tasks: Vec<_> = (0..workers)
         .map(|_| {
@@ -227,7 +228,7 @@ pub async fn scan_all(scan: &ScanHandle, workers: usize) -> Outcome<Chunks> {
     failed.map_or(Ok(all), Err)
 }
 
-/// What a plain reader makes of these files: the same as a scan of [`request`].
+/// The chunks that a plain reader reads from these files: the same as a scan of [`request`].
 pub fn plain(paths: &[&Path], roots: Option<&[usize]>) -> Chunks {
     let mut chunks = Chunks::new();
     for path in paths {
@@ -260,9 +261,9 @@ pub async fn emptied(engine: &Engine) {
     }
 }
 
-/// Nothing is pinned or in progress, and the ledger agrees with what is in memory.
+/// Checks that nothing is pinned or in progress, and that the ledger agrees with memory.
 pub async fn assert_idle(engine: &Engine) {
-    // A load that was in progress when the last scan went may still have to arrive.
+    // A load that was in progress when the last scan ended may still have to arrive.
     let deadline = Instant::now() + ENDS;
     while engine.usage().loading > 0 && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(2)).await;

@@ -1,6 +1,7 @@
-//! Files as other writers make them, or made them once: what they hold, and what the parquet crate makes of them.
+//! Files as other writers make them, or made them once: their rows, and the result of the parquet crate.
 //!
-//! Each is written soundly and its footer changed then. Values are those that pyarrow and DuckDB read of such files.
+//! Each is written soundly, and then its footer is changed. The expected values are those that pyarrow and
+//! DuckDB read from such files.
 
 use std::sync::Arc;
 
@@ -35,18 +36,18 @@ pub struct Case {
     pub columns: &'static [&'static str],
     /// Each row, its values as Arrow shows them.
     pub rows: Vec<String>,
-    /// What the parquet crate alone does.
+    /// The result of the parquet crate alone.
     pub alone: Alone,
 }
 
-/// What the parquet crate makes of a file without help.
+/// The result of the parquet crate without help.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Alone {
     /// An error when it decodes the footer, the schema or the pages.
     Fails,
     /// Other rows.
     Differs,
-    /// The same: other readers do not.
+    /// The same rows, which other readers do not get.
     Same,
 }
 
@@ -172,7 +173,7 @@ fn case(name: &'static str, parts: Parts, columns: &'static [&'static str], rows
     Case { name, bytes: parts.bytes(), columns, rows, alone: Alone::Fails }
 }
 
-/// All of them.
+/// All cases.
 pub fn all() -> Vec<Case> {
     let mut cases = annotations();
     cases.extend(nested());
@@ -236,7 +237,7 @@ fn annotations() -> Vec<Case> {
     cases
 }
 
-/// Groups that are lists and maps in the manner of old writers, or are no groups.
+/// Groups that are lists and maps in the manner of old writers, or are not groups.
 fn nested() -> Vec<Case> {
     let mut cases = vec![
         repeated_map("a list whose item is a repeated map", false),
@@ -373,7 +374,7 @@ fn map_of_three() -> Case {
     case("a map whose entries have three children", parts, &["m"], rows)
 }
 
-/// Fields that nobody needs, or in other types than declared.
+/// Fields that no reader needs, or in other types than declared.
 fn metadata() -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |name, alone, change: &dyn Fn(&mut Parts)| {
@@ -499,8 +500,8 @@ fn dictionary_without_rows() -> Case {
     }
 }
 
-/// Two columns whose sizes lack the header of the dictionary, as parquet-mr wrote them before 1.2.9. Behind the second one
-/// are more bytes, where the footer says that its metadata are.
+/// Two columns whose sizes lack the header of the dictionary, as parquet-mr wrote them before 1.2.9. Behind
+/// the second one are `more` bytes, where the footer states that its metadata are.
 fn short_sizes(name: &'static str, more: usize) -> Case {
     let words: ArrayRef = Arc::new(StringArray::from(vec![Some("x"), None, Some("x")]));
     let properties = WriterProperties::builder()
@@ -528,7 +529,7 @@ fn short_sizes(name: &'static str, more: usize) -> Case {
     case(name, parts, &["a", "b"], vec!["1, x", "2, NULL", "3, x"])
 }
 
-/// Page indexes that are not those of their row groups.
+/// Page indexes that do not belong to their row groups.
 fn indexes() -> Vec<Case> {
     let indexed = || {
         let properties = WriterProperties::builder()
@@ -565,7 +566,7 @@ fn indexes() -> Vec<Case> {
         let at = parts.chunk(0).field(4).and_then(Node::int).expect("an index") as usize;
         let mut index = Node::read(&parts.body[at..]).expect("an index").0;
         change(list(&mut index, 1));
-        // At the end: it may be longer.
+        // At the end of the file, because it may be longer.
         let (place, bytes) = (parts.body.len() as i64, index.bytes());
         parts.body.extend_from_slice(&bytes);
         set(parts.chunk(0), 4, long(place));
@@ -598,7 +599,7 @@ fn indexes() -> Vec<Case> {
     cases
 }
 
-/// A file whose row groups are one group, so many times.
+/// A file whose row groups are the same group, `count` times.
 pub fn many_groups(count: usize) -> Vec<u8> {
     let properties = WriterProperties::builder()
         .set_statistics_enabled(EnabledStatistics::None)
@@ -636,7 +637,7 @@ pub fn no_columns() -> Vec<u8> {
     parts.bytes()
 }
 
-/// Intervals as the format has them: months, days and milliseconds.
+/// Intervals as the format stores them: months, days and milliseconds.
 pub fn intervals(months_days_millis: &[Option<[i32; 3]>], annotate: impl Fn(&mut Node)) -> Parts {
     let bytes = |value: &[i32; 3]| value.iter().flat_map(|part| part.to_le_bytes()).collect::<Vec<u8>>();
     let values = months_days_millis.iter().map(|value| value.as_ref().map(bytes));

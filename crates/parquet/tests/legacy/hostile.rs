@@ -1,4 +1,5 @@
-//! Bytes that are no footers: an error or metadata, no panic, and no more memory than the bytes warrant.
+//! Bytes that are not footers: the result is an error or metadata, without a panic, and with no more memory
+//! than the bytes warrant.
 
 use std::panic::catch_unwind;
 
@@ -8,7 +9,7 @@ use parquet::errors::ParquetError;
 
 use crate::{cases, footer};
 
-/// A file that is nothing but a footer.
+/// A file that consists of a footer only.
 fn file(footer: &[u8]) -> Vec<u8> {
     let mut bytes = b"PAR1".to_vec();
     bytes.extend_from_slice(footer);
@@ -17,7 +18,7 @@ fn file(footer: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Whatever the bytes are, this returns.
+/// Checks that the reader returns, whatever the bytes are.
 fn survives(bytes: &[u8], seed: u64) {
     let read = catch_unwind(|| footer(bytes).map(|metadata| metadata.num_row_groups()));
     assert!(read.is_ok(), "seed {seed} panics");
@@ -80,7 +81,7 @@ fn deep_schemas_are_errors() {
     assert!(error.contains("nested in more than"), "{error}");
 }
 
-/// Lists that say they have billions of elements.
+/// Lists that state billions of elements.
 #[test]
 fn long_lists_are_errors() {
     let groups = [

@@ -1,5 +1,5 @@
-//! Files of odd writers: read as other engines read them, and still refused or misread by the parquet crate alone. When a
-//! test says that it is not, its repair can go.
+//! Files of odd writers: read as other engines read them, and refused or misread by the parquet crate alone.
+//! When a test finds that the parquet crate reads one correctly, its repair can be removed.
 
 // Tests of other crates use the rest of these two.
 #[allow(dead_code)]
@@ -10,7 +10,7 @@ mod thrift;
 
 mod hostile;
 
-// For `cases`, which another crate's tests share.
+// For `cases`, which the tests of another crate share.
 use ::{arrow, parquet};
 
 use arrow::array::RecordBatch;
@@ -32,7 +32,7 @@ fn footer(bytes: &[u8]) -> Result<ParquetMetaData> {
     })
 }
 
-/// Columns' names, and each row.
+/// The columns' names, and each row.
 type Table = (Vec<String>, Vec<String>);
 
 fn rows(batches: impl Iterator<Item = Result<RecordBatch, arrow::error::ArrowError>>) -> Result<Vec<String>> {
@@ -68,7 +68,7 @@ fn read(bytes: &[u8]) -> Result<Table> {
     table(ParquetRecordBatchReaderBuilder::new_with_metadata(Bytes::copy_from_slice(bytes), metadata))
 }
 
-/// With page indexes where there are some, as engines read them.
+/// Reads with page indexes where there are some, as engines do.
 fn read_alone(bytes: &[u8]) -> Result<Table> {
     let read = || {
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);

@@ -1,4 +1,4 @@
-//! Reads that stand still, are slow, fail or lie: what the rows are then, and what an error says.
+//! Reads that stall, are slow, fail or return wrong data: the rows, and the errors.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -11,7 +11,7 @@ use super::*;
 
 const BLOCK: u64 = 32 << 10;
 
-/// A reader whose reads of blocks stand still while a gate is shut, or are slow, or fail.
+/// A reader whose reads of blocks wait while a gate is closed, or are slow, or fail.
 pub(super) struct Gated {
     inner: Arc<dyn RangeReader>,
     shut: Mutex<bool>,
@@ -140,7 +140,7 @@ async fn faults_are_tried_again_or_named() {
         }
         other => panic!("{other:?}"),
     }
-    // Scans are not harmed, and a scan of the same chunk works.
+    // Scans are not affected, and a scan of the same chunk works.
     let scan = engine.scan(request(std::slice::from_ref(&points.open), None)).unwrap();
     assert_eq!(scan_all(&scan, 1).await.unwrap(), expected);
     assert_idle(&engine).await;
@@ -157,7 +157,7 @@ async fn a_flipped_bit_is_named_or_harmless() {
         let (engine, _) = Gated::engine(config("relevance", 64 << 20), Duration::ZERO, flip);
         let points = Points::open(&engine, &path).await;
         match points.read(&engine, 0, &[1, 2], &[400..900]).await {
-            // The bit lies elsewhere in the block, or in a value: there are no checksums in these pages.
+            // The bit is elsewhere in the block, or in a value: there are no checksums in these pages.
             Ok(Some(got)) => assert_eq!(got[0].len(), selected(&expected[&0], &[1], &[400..900])[0].len()),
             Ok(None) => panic!("there is room"),
             Err(EngineError::Corrupt { row_group: 0, column, .. }) => {
@@ -211,7 +211,7 @@ async fn cancelled_reads_give_everything_back() {
     let got = points.read(&engine, 0, &[0], &[1..2]).await.unwrap().unwrap();
     assert_eq!(got, selected(&expected[&0], &[0], &[1..2]));
     assert_idle(&engine).await;
-    // What is left of their room is frames, and these go when the budget shrinks below them.
+    // The rest of their room is frames, which are freed when the budget shrinks below them.
     engine.set_buffer(1).unwrap();
     let deadline = Instant::now() + ENDS;
     while engine.usage().points > 0 && Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! The room of point reads: how much they have, who takes it from them, and when they give it back.
+//! The room of point reads: its size, the scans that take it, and its return.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -139,7 +139,7 @@ async fn rows_have_their_room_until_they_are_dropped() {
     let path = paged(dir.path(), 1);
     let rows = [700..1400];
     let buffer = smallest_buffer(&path, &[0, 3], &rows).await;
-    // Nobody gives up while this test takes its time.
+    // No wait gives up while this test takes its time.
     let patient = EngineConfig { stall_after: Duration::from_secs(3600), ..config("relevance", buffer) };
     let engine = Engine::new(patient).unwrap();
     let points = Points::open(&engine, &path).await;
@@ -149,7 +149,7 @@ async fn rows_have_their_room_until_they_are_dropped() {
     assert!(engine.usage().points >= bytes as u64, "{bytes} bytes are held: {:?}", engine.usage());
     assert!(engine.point_read(&request).await.unwrap().is_none(), "there is room for one at a time");
 
-    // Who cannot leave the rows to a scan waits for them.
+    // A read that cannot leave the rows to a scan waits for them.
     let waiting = tokio::spawn({
         let engine = engine.clone();
         let request = PointRequest { wait_for_room: true, ..request.clone() };
@@ -189,7 +189,7 @@ async fn a_consumer_that_stands_still_makes_room_for_a_point_read() {
     let buffer = smallest_buffer(&path, &roots, &rows).await;
     let engine = Engine::new(config("relevance", buffer * 2)).unwrap();
     let points = Points::open(&engine, &path).await;
-    // A chunk that fills the buffer, in the hands of somebody who does not read it.
+    // A chunk that fills the buffer, held by a consumer that does not read it.
     let scan = engine.scan(request(std::slice::from_ref(&points.open), Some(&[1]))).unwrap();
     let mut worker = scan.worker();
     let chunk = worker.next().await.unwrap().unwrap();
