@@ -20,8 +20,8 @@ use crate::set::ColumnSet;
 use crate::state::{Load, State, StoreLimits};
 use crate::time::Instant;
 
-/// Decides what to read next, which scan gets which chunk, and what is evicted, for any number of scans over
-/// any number of tables and one byte budget.
+/// The active buffer manager: chooses reads, deliveries and evictions for any number of scans over any number
+/// of tables, under one byte budget.
 ///
 /// A host owns one manager and drives it in a loop. It reports each event, and carries out the actions that
 /// come back.

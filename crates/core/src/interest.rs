@@ -1,9 +1,12 @@
 //! Interest classes: sets of chunks for which every decision is the same (2004, section 4.1).
 //!
-//! Two chunks of a table are in one class when these are equal: the scans that want them, the scans that have
-//! claimed them, the scans that lack matching chunks of them, and the columns that are resident, arriving and
-//! pinned. Relevance functions use only these facts, so a decision visits classes, not chunks. A class stores
-//! its chunks as runs. A scan that registers splits runs at the ends of its ranges. A chunk that is consumed
+//! Two chunks of a table are in one class when these facts about them are equal:
+//!
+//! - the scans that want them, that have claimed them, and that lack matching chunks of them;
+//! - the resident and the arriving columns, and whether a worker holds them.
+//!
+//! Relevance functions use only these facts, so a decision visits classes, not chunks. A class stores its
+//! chunks as runs. A scan that registers splits runs at the ends of its ranges. A chunk that is consumed
 //! moves to another class.
 //!
 //! This file keeps the classes. `table.rs` and the policies use them.

@@ -1,10 +1,10 @@
 //! The active buffer manager of cooperative scans, as a pure state machine.
 //!
 //! Concurrent scans of the same tables announce the chunks and columns that they need. The [`Abm`] knows all
-//! of them. It decides what to read next, which scan gets a resident chunk, and what to evict. A host sends
-//! it [`Event`]s with the times at which they happened, and carries out the [`Action`]s that come back. The
-//! core has no I/O, no clock, no threads and no randomness. The same events at the same times give the same
-//! actions, in the engine, in a simulator and in tests.
+//! of them. It decides which chunk to read next, which scan gets a resident chunk, and which parts to evict.
+//! A host sends it [`Event`]s with the times at which they happened, and carries out the [`Action`]s that
+//! come back. The core has no I/O, no clock, no threads and no randomness. The same events at the same times
+//! give the same actions, in the engine, in a simulator and in tests.
 //!
 //! Read [`event`] and [`action`] first, then [`abm`]. The facts are in [`state`], [`table`], [`scan`] and
 //! [`interest`]. [`policy`] defines the questions to policies. [`registry`] lists the policies in [`sharing`]

@@ -1,10 +1,10 @@
 //! Matching chunks: the chunks of other tables that a scan uses together with its own (2007, section 7.2).
 //!
-//! If tables are clustered by the key on which they are joined, the rows that match those of one chunk lie in
-//! few chunks of the other table. A scan that names them is the paper's one scan of both tables. Policies see
-//! from the start which parts of both tables it reads. A load of a chunk reads its matching chunks too, and
-//! the chunk is delivered with them. Every part still belongs to one table, so scans of one table and other
-//! joins share it.
+//! In tables that are clustered by their join key, the rows that match those of one chunk lie in few chunks
+//! of the other table. A scan that names them is the paper's one scan of both tables. Policies see from the
+//! start which parts of both tables it reads. A load of a chunk reads its matching chunks too, and the chunk
+//! is delivered with them. Every part still belongs to one table, so scans of one table and other joins share
+//! it.
 //!
 //! A matching chunk is an interest of the scan in the other table, with a bit of its own there. The missing
 //! matching chunks of a chunk are a fact of its class ([`ClassKey`](crate::interest::ClassKey)), updated here

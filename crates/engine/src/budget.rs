@@ -10,8 +10,8 @@
 //! A scan needs a minimum of room to make progress. If it had that room when it began, it keeps it until its
 //! end: a smaller size takes effect when the last scan that needs more has ended. Room that is lent to others
 //! reduces the buffer in the same way, but a new scan is admitted if it fits the set size. Nothing is lent
-//! while a scan runs that needs more than it was admitted with, or while a point read waits for room that
-//! only scans could give.
+//! while a scan runs that needs more than it was admitted with. The same holds while a point read waits for
+//! room that only scans could give.
 //!
 //! Unless the size was set, other owners may offer the buffer memory that they do not use. The buffer is
 //! larger by that much until they take it back. The most that a scan may need is the size without offers.

@@ -1,9 +1,9 @@
 //! Checks of a caller's request, and its division into scans of one table each.
 //!
-//! A scan of the buffer manager covers one table in one set of columns, names each chunk once, and is either
-//! in table order or in any order. Any other request becomes several scans, its *segments*. Segments that
-//! differ only in their columns are read at the same time, as one *stage*. Another table, a chunk that is
-//! named again, or an order of the request's own begins a further stage.
+//! A scan of the buffer manager covers one table in one set of columns. It names each chunk once, and is in
+//! table order or in any order. Any other request becomes several scans, its *segments*. Segments that differ
+//! only in their columns are read at the same time, as one *stage*. Another table, a chunk that is named
+//! again, or an order of the request's own begins a further stage.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;

@@ -144,9 +144,9 @@ impl Chunk {
 
     /// As [`Self::slice`], but in the form in which arrays are kept; [`unpacked`] converts to the other form.
     /// String views may come as dictionaries of views, with keys of 8, 16 or 32 bits; the slices of a chunk
-    /// share the dictionary. For a slice that is kept for other scans, decimals of 64 bits, integers of 32 or
-    /// 64 bits, and days may come as integers of 8, 16 or 32 bits, if these hold the slice's values. Decimals
-    /// are then unscaled.
+    /// share the dictionary. Slices that are kept for other scans may also have narrower numbers: decimals of
+    /// 64 bits (unscaled), integers of 32 or 64 bits, and days come as integers of 8, 16 or 32 bits, if these
+    /// hold the slice's values.
     ///
     /// # Errors
     /// As [`Self::slice`].

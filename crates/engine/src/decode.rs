@@ -70,7 +70,7 @@ struct SliceReader {
     reader: ParquetRecordBatchReader,
     packing: Packing,
     gate: Arc<PageGate>,
-    /// True if pages with readable headers have all values that the footer claims.
+    /// True if pages with readable headers have all values that the footer states.
     is_whole: bool,
     /// Access to its pages, if they are not in memory.
     cached: Option<Arc<CachedFile>>,

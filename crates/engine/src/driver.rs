@@ -5,9 +5,9 @@
 //! wants is cancelled before a scan can want it again. Under the lock nothing is read, decoded, freed or
 //! woken: reads go to the environment, the rest is done after unlocking.
 //!
-//! This file has the lock. The loop of events and actions is in `events`, the work for loads and files in
-//! `loads`, for scans in `scans`, for an idle engine in `idle`, and for point reads in
-//! [`crate::point::drive`].
+//! This file has the lock. `events` has the loop of events and actions. The other modules do the work for
+//! loads and files (`loads`), scans (`scans`), an idle engine (`idle`), and point reads
+//! ([`crate::point::drive`]).
 
 mod events;
 mod idle;

@@ -4,8 +4,8 @@
 //! of a conjunct of a filter: the state of a slice is the rows for which the conjunct is true. The first
 //! query that needs a state makes it, if there is another query. No query waits for a state: a query that
 //! finds it in progress computes something else first, or computes it for itself. When the last of these
-//! queries has ended, the states are retained for some seconds, because panels of a dashboard that come one
-//! after the other may miss each other by little.
+//! queries has ended, the states are retained for some seconds: panels of a dashboard come one after the
+//! other and may miss each other by little.
 
 use std::collections::HashMap;
 use std::fmt;

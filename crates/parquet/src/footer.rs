@@ -1,8 +1,8 @@
 //! Decoding of a footer's bytes, with repairs of writers' errors.
 //!
-//! The decoder of the parquet crate reads the bytes as they are. If it fails, or if the schema or the number
-//! of row groups shows that it would fail or misread, the bytes are written again without the faults, and
-//! then decoded. This module does not judge statistics; see [`crate::believed`].
+//! The decoder of the parquet crate reads the bytes as they are. It may fail, or the schema or the number of
+//! row groups may show that it would fail or misread. Then the bytes are written again without the faults,
+//! and decoded. This module does not judge statistics; see [`crate::believed`].
 
 use std::sync::Arc;
 

@@ -8,10 +8,10 @@
 //! - `schedule`: issues loads, and overrides the policy when workers wait and nothing moves.
 //!
 //! **Progress.** A waiting worker needs room for its chunk's absent parts and for its workspace. The
-//! mechanism overrides the policy if the policy makes no room, no load is in flight, and every worker that
-//! holds a chunk has held it for longer than `stall_after`. Then the scan that has waited longest gets its
-//! next chunk. The mechanism first evicts anything that no worker holds. Then it asks chunks back from
-//! workers that are not reading. So the smallest sufficient buffer is the largest single need,
+//! mechanism overrides the policy if three conditions hold: the policy makes no room, no load is in flight,
+//! and every holder has held its chunk for longer than `stall_after`. Then the scan that has waited longest
+//! gets its next chunk. The mechanism first evicts anything that no worker holds. Then it asks chunks back
+//! from workers that are not reading. So the smallest sufficient buffer is the largest single need,
 //! [`Abm::minimum_buffer`](crate::Abm::minimum_buffer), whatever the number of scans.
 
 mod loads;

@@ -9,10 +9,10 @@
 //! **Choice:** the pace is the time between deliveries. It is averaged over as many deliveries as the scan
 //! has workers, because deliveries come in bursts. A new sample has a weight of one eighth. **Choice:**
 //! before the first sample, a scan is assumed to be as fast as the device when all running scans share it:
-//! the mean time of a load times their number. **Choice:** a scan that has not been handed a chunk for longer
-//! than its pace counts as slower accordingly, so that a consumer that stopped reading does not keep its
-//! data. **Cost:** an event is logarithmic in the scans. A registration and a pruning are linear in the
-//! scan's runs of chunks. A prediction is logarithmic in the runs for each interested scan.
+//! the mean time of a load times their number. **Choice:** a scan that has waited longer than its pace for a
+//! chunk counts as slower accordingly. So a consumer that stopped reading does not keep its data. **Cost:**
+//! an event is logarithmic in the scans. A registration and a pruning are linear in the scan's runs of
+//! chunks. A prediction is logarithmic in the runs for each interested scan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -22,8 +22,8 @@
 //!   scan's columns. Incomplete chunks are kept by their keep relevance only: otherwise the buffer could fill
 //!   up with chunks that no scan can be handed and that may not be evicted.
 //! - A point read that waits for pages of a chunk (2004, section 4.2) counts as one more starved scan in the
-//!   load relevance of that chunk, if the load reads one of its columns, because the load answers it. Point
-//!   reads alone cause no loads.
+//!   load relevance of that chunk. The load has to read one of its columns, because it then answers the point
+//!   read. Point reads alone cause no loads.
 //! - A chunk with matching chunks of other tables is available with all of them. Its load relevance counts
 //!   the starved scans that the load helps in any of the tables, over all bytes that it reads; up to 256 such
 //!   chunks of a scan are compared one by one. A complete matching chunk is as useful to a starved scan as

@@ -2,8 +2,8 @@
 //! copy.
 //!
 //! Fresh memory costs a page fault per 4 KiB, about as much as copying it. So some buffers that were freed
-//! last are kept for the next read of that size, because the parts of a column have similar sizes in all row
-//! groups. The kept memory is small, constant and outside the ledger.
+//! last are kept for the next read of that size. The parts of a column have similar sizes in all row groups.
+//! The kept memory is small, constant and outside the ledger.
 //!
 //! Fresh memory is not cleared either: a buffer records how far it has been filled, and gives access to no
 //! more.

@@ -70,8 +70,8 @@ fn ranges_wanted(range: &Range<u64>, bytes: u64) -> u64 {
     range.end.saturating_sub(range.start).saturating_add(bytes / 2) / bytes.max(1)
 }
 
-/// Cuts a range of a part into about equal ones of about `bytes`, at `borders` (ascending, where pages
-/// begin), so that they are read at the same time. Does nothing unless [`is_cut`].
+/// Cuts a range of a part into about equal ones of about `bytes`, so that they are read at the same time. The
+/// cuts are at `borders` (ascending, where pages begin). Does nothing unless [`is_cut`].
 pub(crate) fn cut(range: &Range<u64>, bytes: u64, borders: &[u64]) -> Vec<Range<u64>> {
     let all = range.end.saturating_sub(range.start);
     let wanted = ranges_wanted(range, bytes);

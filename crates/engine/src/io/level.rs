@@ -12,9 +12,9 @@
 //!   in progress. If it refused a try, it gets as many as before the try. The level does not grow for some
 //!   seconds.
 //!
-//! Work is measured by requests of all sizes. One counts as the time that it takes by a line through times
-//! and sizes, so that a round of small requests compares with one of large ones. A round in which queries
-//! wanted fewer requests than the level is ignored.
+//! Work is measured by requests of all sizes. Each counts as its time on a line through times and sizes. So a
+//! round of small requests compares with one of large ones. A round in which queries wanted fewer requests
+//! than the level is ignored.
 //!
 //! The constants were chosen with simulated stores (`level_tests.rs`), not measured at real ones.
 

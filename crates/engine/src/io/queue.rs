@@ -7,11 +7,10 @@
 //!                 └──── pause, twice as long each time ───┴──> failed: for good, too often, out of time
 //! ```
 //!
-//! **Time.** A request may take `read_deadline`, with all attempts and pauses, but without the time in which
-//! it waits for a slot or for the limit on reading. While it waits for a slot, it fails if nothing has
-//! arrived from its store for that long and no request there waits for the limit. A store counts as dead once
-//! a request ran out of time while nothing arrived. The other requests then have a tenth of the time until
-//! anything arrives.
+//! **Time.** A request may take `read_deadline`, with all attempts and pauses. Waits for a slot or for the
+//! limit on reading do not count. While it waits for a slot, it fails if nothing has arrived from its store
+//! for that long and no request there waits for the limit. A store counts as dead once a request ran out of
+//! time while nothing arrived. The other requests then have a tenth of the time until anything arrives.
 //!
 //! Time in which this process did not run does not count. While something is read, the queue looks at the
 //! clock every second. Time between two looks beyond that second is not the store's fault.

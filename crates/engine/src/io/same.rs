@@ -1,8 +1,8 @@
 //! Decides whether the answer of a store is the version that was opened.
 //!
 //! A version is known by its size, and by *marks*: an ETag, or the time of the last change where either side
-//! has no ETag. Marks are unreliable in many stores: an answer to HEAD has a weak tag where GET has a strong
-//! one, a proxy adds `-gzip`, the time is that of the answer, tags differ from server to server or from
+//! has no ETag. Marks are unreliable in many stores. An answer to HEAD has a weak tag where GET has a strong
+//! one. A proxy adds `-gzip`. The time is that of the answer. Tags differ from server to server or from
 //! answer to answer. The evidence is:
 //!
 //! - Another size, or another version id, is a replacement.

@@ -2,7 +2,7 @@
 //! request. `fit.rs` has the consequences for chunks, ranges of objects and point reads.
 //!
 //! Constants are used unless a device has a profile ([`coscan_device::probe::Profile`]). With a profile,
-//! reading `n` bytes takes t0 + n / B. A gap is worth reading if it is shorter than t0 x B, and a request is
+//! reading `n` bytes takes t0 + n / B. A gap is worth reading if it is shorter than t0 x B. A request is
 //! efficient when its bytes take nine times as long as t0. For a busy device only a part of that gap counts,
 //! because the rest of t0 passes while it serves other requests. Measured times of requests correct t0 and B
 //! while the engine runs; requests that share the device take longer, as the profile states. Settings that
@@ -285,7 +285,7 @@ impl Shapes {
     }
 
     /// The gap that is read on a device with a profile. If the profile has no numbers for many requests, the
-    /// gap is at most the constant, because the bytes of a gap may cost more than a request.
+    /// gap is at most the constant: the bytes of a gap may cost more than a request.
     fn gap_of(&self, profiled: &Profiled, limit: Option<ReadLimit>) -> u64 {
         if self.by_profile.gap { self.request_cost_of(profiled, limit) } else { self.constants.gap }
     }

@@ -1,8 +1,8 @@
 //! The driver's work for point reads: room in the ledger, frames, and the fastest source of bytes.
 //!
-//! A column of a point read is answered by the resident part, by blocks in frames, by blocks that are read,
-//! or by the load of its chunk, whichever comes first. All of this happens under the driver's lock. Bytes are
-//! copied, because a point read has few of them, but nothing is read or decoded.
+//! The first of these sources answers a column of a point read: the resident part, blocks in frames, blocks
+//! that are read, or the load of its chunk. All of this happens under the driver's lock. Bytes are copied,
+//! because a point read has few of them, but nothing is read or decoded.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -28,9 +28,9 @@ async fn small_files(engine: &Engine, dir: &Path) -> Vec<Open> {
     files
 }
 
-/// Returns the loads in flight before any read ends, of which there must be `at_least`, and all loads when
-/// the first chunk has arrived and nothing more is requested. Then reads the rest, and compares it with the
-/// files.
+/// Returns two numbers of loads: those in flight before any read ends, which must be `at_least`, and all
+/// loads when the first chunk has arrived and nothing more is requested. Then reads the rest, and compares it
+/// with the files.
 async fn first_chunk(
     config: EngineConfig,
     dir: &Path,

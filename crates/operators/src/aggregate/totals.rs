@@ -44,8 +44,8 @@ const RESERVED_BYTES: usize = 64 << 10;
 /// subtracting them would cost as much as adding the others.
 const LEFT_OUT_TAKEN: usize = 3;
 
-/// The state of a slice is made for other queries if at most `1 / LEFT_OUT_MADE` of its rows do not pass,
-/// because these rows are added and subtracted again.
+/// The state of a slice is made for other queries if at most `1 / LEFT_OUT_MADE` of its rows do not pass:
+/// these rows are added and subtracted again.
 const LEFT_OUT_MADE: usize = 8;
 
 impl Totals {
