@@ -132,8 +132,8 @@ impl State {
         std::iter::once(scan).chain(completed).collect()
     }
 
-    /// Enters the matching chunks of a new scan. Its own chunks are already checked to be those of `own`; the
-    /// scan is registered after this.
+    /// Enters the interest in the matching chunks of a new scan whose own chunks are `own`. The scan itself
+    /// is registered after this.
     pub(crate) fn enter_matching(
         &mut self,
         id: ScanId,

@@ -1,14 +1,14 @@
-//! Cuts of a large row group: every border is the first row of a page, near the even cut.
+//! Split points of a large row group. Every split point is the first row of a page, near the even cut.
 //!
-//! Candidates are pages of the largest columns, and of the key if borders are chosen by value. Candidates
-//! that split no page of the key come first. Among these, the one with the fewest bytes of large columns'
-//! pages across it is chosen. This module does not decide whether that is good enough.
+//! Candidates are pages of the largest columns, and of the key if split points are chosen by value.
+//! Candidates that split no page of the key come first. Among these, the one with the fewest bytes of large
+//! columns' pages across it is chosen. This module does not decide whether that is good enough.
 
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::key_pages::KeyPages;
 
-/// The number of largest columns at whose pages borders are chosen.
+/// The number of largest columns at whose pages split points are chosen.
 const COLUMNS_LOOKED_AT: usize = 8;
 
 /// The pages of the largest columns of a row group.
@@ -47,7 +47,7 @@ impl LargestColumns {
         self.of_all
     }
 
-    /// Borders that cut `rows` rows into this many pieces of about as many rows each, or into fewer.
+    /// Split points that cut `rows` rows into this many pieces of about as many rows each, or into fewer.
     pub(crate) fn borders(&self, rows: usize, wanted: usize, key: Option<&KeyPages>) -> Vec<usize> {
         let mut borders: Vec<usize> = Vec::with_capacity(wanted);
         for at in 1..wanted {
@@ -66,7 +66,7 @@ impl LargestColumns {
         borders
     }
 
-    /// The bytes of pages with rows on both sides of a border.
+    /// The bytes of pages with rows on both sides of a split point.
     fn straddled(&self, border: usize) -> u64 {
         let of_column = |pages: &Vec<(usize, u64)>| {
             let before = pages.partition_point(|(row, _)| *row < border);
@@ -95,7 +95,7 @@ mod tests {
         let others = (0..4).map(|page| (page * 25, 40)).collect();
         let columns = LargestColumns { columns: vec![tens, others], of_all: 14 };
         assert_eq!(columns.borders(100, 2, None), [50], "a page of both begins there");
-        // Borders 20 and 30 straddle 40 bytes each, 25 straddles 100.
+        // Split points 20 and 30 straddle 40 bytes each, 25 straddles 100.
         assert_eq!(columns.borders(100, 4, None), [20, 50, 70]);
         assert_eq!((columns.straddled(20), columns.straddled(30)), (40, 40));
         assert_eq!(columns.straddled(25), 100);

@@ -1,13 +1,13 @@
-//! Division of a file into chunks: row groups, or rows of a large row group between page boundaries.
+//! Division of a file into chunks: row groups, or rows of a large row group between *split points*.
 //!
 //! A row group of at least one and a half times the target, in all of its columns, is cut into pieces. They
-//! have about equal numbers of rows and end at page boundaries, the *borders* (`borders.rs`). A part has all
-//! pages with rows of its piece, and the column's dictionary. A page across a border is part of both pieces
-//! (`driver/neighbours.rs`). If that would add more than [`EXTRA_BYTES_SHARE`] allows, there are fewer
+//! have about equal numbers of rows and end at split points, where pages begin (`borders.rs`). A part has all
+//! pages with rows of its piece, and the column's dictionary. A page across a split point is part of both
+//! pieces (`driver/neighbours.rs`). If that would add more than [`EXTRA_BYTES_SHARE`] allows, there are fewer
 //! pieces. Row groups without a consistent offset index are not cut.
 //!
-//! Where a column's pages are in the order of their values (`key_pages.rs`), no border is inside one of them,
-//! so that pieces are clustered by the column. That may halve the number of pieces, but not reduce it
+//! Where a column's pages are in the order of their values (`key_pages.rs`), no split point is inside one of
+//! them, so that pieces are clustered by the column. That may halve the number of pieces, but not reduce it
 //! further.
 //!
 //! Small row groups stay chunks with statistics and rows of their own, but the buffer manager sees several
@@ -43,7 +43,7 @@ const BUNDLE_SHARE: u64 = 16;
 /// The maximum number of chunks that are joined.
 const BUNDLE_CHUNKS_MAX: usize = 128;
 
-/// Borders that are chosen by value leave at least one piece in this many.
+/// Split points that are chosen by value leave at least one piece in this many.
 const FEWER_BY_VALUE: usize = 2;
 
 /// The rows of a chunk.
@@ -243,9 +243,9 @@ mod tests {
         FileChunk { rows, is_piece: false, parts }
     }
 
-    /// Measures the bytes that the pieces of a file read beyond its row groups, without borders by value and
-    /// with them: `COSCAN_PARQUET=FILE cargo test --release -p coscan-engine --lib pieces_add -- --ignored
-    /// --nocapture`
+    /// Measures the bytes that the pieces of a file read beyond its row groups, without split points by value
+    /// and with them: `COSCAN_PARQUET=FILE cargo test --release -p coscan-engine --lib pieces_add --
+    /// --ignored --nocapture`
     #[test]
     #[ignore = "prints figures of the file that COSCAN_PARQUET names"]
     fn what_pieces_add_to_their_row_groups() {

@@ -51,7 +51,7 @@ pub struct EngineConfig {
     /// The settings that a device's profile decides.
     pub by_profile: ByProfile,
     /// The target size of chunks in encoded bytes. Row groups of at least one and a half times this size are
-    /// cut into chunks of about this size, at page boundaries. Small row groups are read together, up to a
+    /// cut into chunks of about this size, at split points. Small row groups are read together, up to a
     /// sixteenth of it. They are read further ahead, up to a quarter of it per scan. With zero, none of this.
     /// For devices with profiles the profile gives the size.
     pub chunk_bytes: u64,
@@ -120,8 +120,7 @@ impl Default for RetryConfig {
 }
 
 /// The default limit of decoded arrays per processor. Measured: twice as much takes twice the memory and
-/// saves a tenth of the processor time of many scans of one table (`docs/memory.md`, "What decoded arrays
-/// bring").
+/// saves a tenth of the processor time of many scans of one table (`docs/memory.md`, "Decoded arrays").
 const DECODED_BYTES_PER_PROCESSOR: u64 = 256 << 20;
 
 /// The default start size of the buffer per processor: enough for the chunks of some scans, and as much as
@@ -135,7 +134,7 @@ pub(crate) fn set_by_processors(config: &mut EngineConfig, processors: usize) {
     config.decoded_bytes_max = DECODED_BYTES_PER_PROCESSOR.saturating_mul(processors as u64);
 }
 
-/// The default size of a chunk, in encoded bytes of all columns: see `docs/order.md`.
+/// The default size of a chunk, in encoded bytes of all columns: see `docs/chunks.md`.
 const CHUNK_BYTES: u64 = 16 << 20;
 
 /// Long enough for a user who reads an answer before asking again, and for dashboards that refresh every

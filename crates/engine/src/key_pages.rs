@@ -2,9 +2,9 @@
 //!
 //! Pieces of a row group are useful to operators that rely on order if their ranges of a column's values have
 //! at most end points in common. The column index states the ranges, page by page. So the pages themselves
-//! have to be in order, and no page may be across a border unless all its values are equal. The column index
-//! is only used to choose borders, and any border of pages is valid: operators that rely on ranges check
-//! them.
+//! have to be in order, and no page may be across a split point unless all its values are equal. The column
+//! index is only used to choose split points, and every page boundary is a valid one: operators that rely on
+//! ranges check them.
 //!
 //! The key is the column by which the file says that it is sorted, if its pages agree. Otherwise it is the
 //! first column whose pages are in order and mostly hold several values each. Otherwise it is the first one
@@ -79,7 +79,7 @@ impl KeyPages {
         KeyPages { several: vec![true; starts.len()], starts }
     }
 
-    /// Returns whether a page that may hold several values has rows on both sides of a border.
+    /// Returns whether a page that may hold several values has rows on both sides of a split point.
     pub(crate) fn is_split_by(&self, border: usize) -> bool {
         let before = self.starts.partition_point(|start| *start < border);
         let begins = self.starts.get(before) == Some(&border);

@@ -38,7 +38,7 @@ impl ScanRequest {
 
 /// Matching chunks of another table: chunks that are used together with those of a scan, because their rows
 /// match (2007, section 7.2). They are read together, and a chunk is delivered when its matching chunks are
-/// in the buffer. The worker that takes the chunk reads its matching chunks by a scan of `reader`. That scan
+/// in the buffer. The caller that takes the chunk reads its matching chunks by a scan of `reader`. That scan
 /// begins before the chunk is released and gets its chunks at once.
 ///
 /// Without room for the largest chunk with all its matching chunks, none of them is announced, and the other

@@ -31,7 +31,7 @@ impl Writer {
         self.application == application && self.version.is_none_or(|own| own < version)
     }
 
-    /// Returns whether this writer is known to state this count of nulls wrongly for such columns.
+    /// Returns whether this writer may have miscounted the nulls of this column.
     ///
     /// - Arrow C++ before 6 counts no nulls of dictionaries, which it uses for byte arrays (ARROW-12513).
     /// - Arrow2 counts the nulls of a dictionary's values instead of its keys (arrow2, pull request 1414).

@@ -1,5 +1,5 @@
-//! Large row groups are cut into chunks at page boundaries: every row comes once, whatever straddles a
-//! boundary.
+//! Large row groups are cut into chunks at split points: every row comes once, whatever straddles a split
+//! point.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -49,7 +49,7 @@ enum Step {
 /// The source of bounds on values.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LookAt {
-    /// The bits of the type of a column's values.
+    /// The widths of the types of columns.
     Widths,
     /// The values themselves.
     Values,

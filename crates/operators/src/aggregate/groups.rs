@@ -13,8 +13,8 @@ use super::keys::Keys;
 use super::slice_state::SliceState;
 use super::{Aggregation, Extreme};
 
-/// The maximum growth per batch by the widths of types. Then sums are settled at most once in a thousand
-/// batches.
+/// The maximum growth per batch for which the widths of types serve as bounds. Sums are then settled at most
+/// once in a thousand batches.
 const GROWTH_BY_WIDTH_MAX: i128 = 1 << 53;
 
 /// Groups and their sums, counts and extremes.
