@@ -159,8 +159,8 @@ impl Scatter {
         let count = buffers.len() as libc::c_int;
         let position = libc::off_t::try_from(position).map_err(|_| Errno::OVERFLOW)?;
         let (file, flags) = (file.as_raw_fd(), flags.bits() as libc::c_int);
-        // SAFETY: every entry is memory of a buffer in `self`, which is borrowed exclusively until the call returns; the
-        // kernel only writes to it. The descriptor is open.
+        // SAFETY: every entry is memory of a buffer in `self`, which is borrowed exclusively until the call
+        // returns; the kernel only writes to it. The descriptor is open.
         let read = unsafe {
             match flags {
                 0 => libc::preadv(file, buffers.as_ptr(), count, position),
