@@ -1,8 +1,8 @@
 //! One NaN among floating-point numbers.
 //!
-//! Arrow compares floating-point numbers by their bits, which differ between NaNs: by the sign, of which x86 processors set it
-//! for 0.0 / 0.0, and by bits without a meaning. Writers keep these. With one NaN for all of them it is equal to itself and the
-//! greatest number, as in other engines.
+//! Arrow compares floating-point numbers by their bits, which differ between NaNs. The sign may differ: x86
+//! processors set it for 0.0 / 0.0. Bits without a meaning may differ too. Writers keep these bits. With a
+//! single NaN, it is equal to itself and the greatest number, as in other engines.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, F
 use arrow::error::ArrowError;
 use num_traits::Float;
 
-/// The array with the positive quiet NaN, such as [`f64::NAN`], in place of each NaN, also in nested values. The array itself if it
-/// has no other, found in one pass over its floating-point values.
+/// Replaces each NaN by the positive quiet NaN, such as [`f64::NAN`], also in nested values. Returns the
+/// array itself if it has no other NaN, which takes one pass over its floating-point values.
 ///
 /// # Errors
-/// The nested array contradicts its type: none that Arrow made does.
+/// The nested array contradicts its type, which does not happen for arrays that Arrow made.
 pub fn with_one_nan(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(if has_floats(array.data_type()) { changed(&array)?.unwrap_or(array) } else { array })
 }
 
-/// `None` if nothing is to be changed.
+/// The changed array; `None` if nothing has to be changed.
 fn changed(array: &ArrayRef) -> Result<Option<ArrayRef>, ArrowError> {
     match array.data_type() {
         DataType::Float16 => Ok(changed_floats::<Float16Type>(array)),
@@ -58,7 +58,7 @@ fn changed_children(array: &ArrayRef) -> Result<Option<ArrayRef>, ArrowError> {
     Ok(if any { Some(make_array(data.into_builder().child_data(children).build()?)) } else { None })
 }
 
-/// Whether values of the type are or contain floating-point numbers.
+/// Returns whether values of the type are or contain floating-point numbers.
 pub fn has_floats(of: &DataType) -> bool {
     match of {
         DataType::Float16 | DataType::Float32 | DataType::Float64 => true,
