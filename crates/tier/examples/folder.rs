@@ -1,5 +1,5 @@
-//! A folder as a tier: what a query would restore, then the query. The "recall" is a command that does nothing, because the
-//! files are there.
+//! A folder as a tier: shows what a query would restore, then runs the query. The "recall" is a command that does
+//! nothing, because the files are there.
 //!
 //!     cargo run --release -p coscan-tier --example folder
 

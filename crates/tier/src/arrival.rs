@@ -1,8 +1,9 @@
-//! Whether bytes are those of a file, judged by its end.
+//! Checks, by the end of a file, that its bytes are those of the expected file.
 //!
-//! A stub of a file that is not restored has the file's length and time, and mostly zeros for its bytes. The end of a file is
-//! compared with the footer that is kept of it; without one it has to look like the end of a Parquet file, if the file's name
-//! says that it is one. What lies before the end is not looked at: `decodes` does, for a file that a query could not read.
+//! A stub of a file that is not restored has the file's length and time, but mostly zeros as bytes. The end of a
+//! file is compared with its kept footer. Without a kept footer, a file whose name says Parquet has to end like a
+//! Parquet file. Bytes before the end are not checked here. `decodes` checks them for a file that a query could not
+//! read.
 
 use std::fs::File;
 use std::ops::Range;
@@ -15,25 +16,25 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// The bytes at the end of a file that is looked at before it is copied; the whole footer is compared with the copy.
+/// Bytes at the end of a file that are checked before it is copied. The whole footer is compared with the copy.
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
 
-/// The least that tells a Parquet file: the length of its footer and the mark.
+/// Length of the shortest end that identifies a Parquet file: the footer's length and the magic bytes.
 pub(crate) const MARK: u64 = 8;
 
-/// What the end of a file says of the file.
+/// Verdict on a file's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It is the file.
+    /// The end is that of the file.
     Right,
-    /// It has no bytes yet.
+    /// The file has no bytes yet.
     Zeros,
-    /// It is another file, or a damaged one.
+    /// The end is that of another file, or of a damaged one.
     Wrong(&'static str),
 }
 
-/// Judges the last bytes of a file of `bytes` bytes. `kept` are the last bytes of its footer, as many as there are or as `tail`
-/// has.
+/// Judges the last bytes of a file of `bytes` bytes. `kept` are the last bytes of its footer, at most as many as
+/// `tail` has.
 pub(crate) fn judge(location: &str, bytes: u64, tail: &[u8], kept: Option<&[u8]>) -> End {
     if bytes == 0 {
         return End::Right;
@@ -57,7 +58,8 @@ pub(crate) fn judge(location: &str, bytes: u64, tail: &[u8], kept: Option<&[u8]>
     End::Right
 }
 
-/// Whether a file ends in the mark of Parquet, after a footer that fits the file. An encrypted footer has another mark.
+/// Returns true if a file ends in Parquet's magic bytes, after a footer that fits the file. An encrypted footer has
+/// other magic bytes.
 fn is_end_of_parquet(bytes: u64, tail: &[u8]) -> bool {
     let Some(length) = tail.len().checked_sub(MARK as usize).and_then(|at| tail[at..].first_chunk::<4>())
     else {
@@ -71,7 +73,7 @@ fn is_end_of_parquet(bytes: u64, tail: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// What the decoder says of it.
+/// Returns the decoder's error.
 pub(crate) fn decodes(file: File) -> ParquetResult<()> {
     let read = |range: Range<u64>| file.get_bytes(range.start, (range.end - range.start) as usize);
     let metadata = Arc::new(read_footer(file.len(), read)?);

@@ -1,4 +1,4 @@
-//! Connects a session to its tiers: registers their stores, the rule that rewrites plans, and a factory for tables.
+//! Connects a session to its tiers: registers their stores, the rule that rewrites plans, and a table factory.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::reads::Reads;
 use crate::table::TierTables;
 use crate::tiers::{Tiers, address};
 
-/// The rule that has to come after ours.
+/// The rule that must run after the rule of tiers.
 const COOPERATIVE_SCANS: &str = "cooperative_scans";
 
 impl Tiers {
-    /// Makes a session use the tiers: `CREATE EXTERNAL TABLE` knows them, and plans over them are reordered. `engine` is
-    /// the one that the session's scans go through, if they do.
+    /// Makes a session use the tiers. `CREATE EXTERNAL TABLE` finds them, and plans over them are reordered.
+    /// `engine` is the engine that runs the session's scans, if there is one.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Tiers {
             ctx.runtime_env().register_object_store(&url, Arc::clone(store) as _);
         }
         if let Some(engine) = &engine {
-            // Merging relies on the order that its inputs declare, and the others on none.
+            // Merging relies on the order that its inputs declare. The other nodes rely on no order.
             declare_node::<CombineExec>(engine);
             declare_node::<MergeCombineExec>(engine);
             declare_node::<PassesExec>(engine);

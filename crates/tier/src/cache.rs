@@ -1,8 +1,8 @@
 //! Restored fragments on the local disk, and the footers of all files that were ever there.
 //!
-//! A fragment is written beside its place, synced and renamed, with a record of what it is and a checksum, so that
-//! whatever a crash leaves is either whole or thrown away. After a restart a fragment's checksum is computed before it is
-//! used. Which fragments come and go is not decided here.
+//! A fragment is written to a temporary file, synced and renamed. A record beside it describes the fragment and has
+//! a checksum. After a crash, each fragment is therefore either whole or deleted. After a restart, the checksum of a
+//! fragment is computed before its first use. This file does not decide which fragments enter or leave the cache.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -21,7 +21,7 @@ use crate::disk::{take, write_whole};
 use crate::error::TierError;
 use crate::fragment::{Fragment, Key};
 
-/// The most bytes of a file's end that are kept as its footer.
+/// Maximum bytes of a file's end that are kept as its footer.
 const FOOTER_BYTES_MAX: u64 = 64 << 20;
 
 /// The folder of a tier's fragments.
@@ -30,20 +30,21 @@ pub struct FragmentCache {
     tier: String,
     dir: PathBuf,
     held: Mutex<BTreeMap<Key, Held>>,
-    /// How many copies of a fragment this process has dropped because they were wrong.
+    /// Number of copies of each fragment that this process has dropped because they were wrong.
     dropped: Mutex<BTreeMap<Key, u64>>,
-    /// Locked as long as this process uses the folder; none: another one may, and nothing in the folder is changed.
+    /// Lock that this process holds while it uses the folder. Without it, another process may use the folder, and
+    /// nothing in the folder is changed.
     lock: Option<File>,
 }
 
 #[derive(Clone, Debug)]
 struct Held {
     record: Record,
-    /// Whether this process has seen the bytes that the checksum is of.
+    /// Set after this process has verified the bytes against the checksum.
     checked: bool,
 }
 
-/// What is written beside a fragment.
+/// The record beside a fragment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
     #[serde(flatten)]
@@ -52,11 +53,11 @@ struct Record {
 }
 
 impl FragmentCache {
-    /// Opens the cache in `dir`, with what earlier processes left there.
+    /// Opens the cache in `dir`, with the fragments that earlier processes left there.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be used, or another process does.
+    /// If the folder cannot be used, or another process uses it.
     pub fn open(tier: &str, dir: &Path) -> Result<Self, TierError> {
         for folder in ["fragments", "footers"] {
             let folder = dir.join(folder);
@@ -73,7 +74,7 @@ impl FragmentCache {
         Ok(FragmentCache { tier: tier.to_owned(), dir: dir.to_owned(), held, dropped, lock: Some(lock) })
     }
 
-    /// The cache in `dir` as it is now, for looking at it while another process may use it.
+    /// Opens the cache in `dir` read-only, while another process may use it.
     ///
     /// # Errors
     ///
@@ -86,7 +87,7 @@ impl FragmentCache {
         Ok(FragmentCache { tier: tier.to_owned(), dir: dir.to_owned(), held, dropped, lock: None })
     }
 
-    /// Whether this process may change what is in the cache.
+    /// Returns true if this process may change the cache.
     pub fn is_ours(&self) -> bool {
         self.lock.is_some()
     }
@@ -96,17 +97,17 @@ impl FragmentCache {
         self.held().values().map(|held| held.record.fragment.clone()).collect()
     }
 
-    /// Whether the fragment is in the cache.
+    /// Returns true if the fragment is in the cache.
     pub fn contains(&self, fragment: &Fragment) -> bool {
         self.held().get(&fragment.key()).is_some_and(|held| held.record.fragment == *fragment)
     }
 
-    /// Whether the fragment's checksum has still to be computed; [`file`](Self::file) does.
+    /// Returns true if the fragment's checksum is not verified yet. [`file`](Self::file) verifies it.
     pub fn is_unchecked(&self, fragment: &Fragment) -> bool {
         self.held().get(&fragment.key()).is_some_and(|held| !held.checked)
     }
 
-    /// Begins a fragment. What is not finished leaves nothing.
+    /// Begins a fragment. An unfinished fragment leaves no file.
     ///
     /// # Errors
     ///
@@ -118,8 +119,8 @@ impl FragmentCache {
         Ok(Writer { cache, fragment: fragment.clone(), path, file, crc: Crc::new(), bytes: 0, done: false })
     }
 
-    /// The file of a fragment, opened: it stays readable when the fragment leaves the cache. `None` if the fragment is
-    /// not there or no longer what was written.
+    /// Opens the file of a fragment. It stays readable when the fragment leaves the cache. `None` if the fragment is
+    /// not there, or if its bytes differ from those that were written.
     ///
     /// Reads the whole file the first time after a restart.
     ///
@@ -154,33 +155,35 @@ impl FragmentCache {
         Ok(Some((file, path)))
     }
 
-    /// Drops a fragment; its footer stays.
+    /// Drops a fragment and keeps its footer.
     pub fn remove(&self, fragment: &Fragment) {
         let key = fragment.key();
         self.held().remove(&key);
         if !self.is_ours() {
             return;
         }
-        // The record goes first: a fragment without one is thrown away at the next start.
+        // The record is removed first: a fragment without a record is deleted at the next start.
         for extension in ["json", "fragment"] {
             let _ = fs::remove_file(self.path(key, extension));
         }
     }
 
-    /// Drops a fragment whose copy may be wrong. Another copy is another version to those who keep what they read of it.
+    /// Drops a fragment whose copy may be wrong. The next copy has another version, so readers do not mix data of
+    /// both copies.
     pub fn drop_copy(&self, fragment: &Fragment) {
-        // In this order: what the new version tells of is not read from the old copy.
+        // The order matters: a reader that sees the new version must not read the old copy.
         self.remove(fragment);
         *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(fragment.key()).or_default() += 1;
     }
 
-    /// The version of the fragment's copy, for readers.
+    /// The version of the fragment's copy that readers see.
     pub fn copy_version(&self, fragment: &Fragment) -> String {
         let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         format!("copy {}", dropped.get(&fragment.key()).unwrap_or(&0) + 1)
     }
 
-    /// Bytes of the file's end as far as they are kept: footer and page index. `None` if that is not all of `range`.
+    /// Bytes of the file's end, as far as they are kept: footer and page index. `None` unless all of `range` is
+    /// kept.
     pub fn footer(&self, fragment: &Fragment, range: std::ops::Range<u64>) -> Option<Bytes> {
         let mut file = File::open(self.footer_path(fragment)).ok()?;
         let kept = file.metadata().ok()?.len();
@@ -191,24 +194,24 @@ impl FragmentCache {
         Some(bytes.into())
     }
 
-    /// The last bytes of the kept footer, `most` of them or all.
+    /// The last `most` bytes of the kept footer, or all of it if it is shorter.
     pub fn footer_end(&self, fragment: &Fragment, most: u64) -> Option<Bytes> {
         let kept = fs::metadata(self.footer_path(fragment)).ok()?.len().min(most);
         self.footer(fragment, fragment.bytes.checked_sub(kept)?..fragment.bytes)
     }
 
-    /// Whether the file's footer is kept.
+    /// Returns true if the file's footer is kept.
     pub fn has_footer(&self, fragment: &Fragment) -> bool {
         self.footer_path(fragment).exists()
     }
 
-    /// Keeps the end of a file, from its page index on. A file that is no Parquet has nothing to keep.
+    /// Keeps the end of a file, from its page index on. Keeps nothing of a file that is not Parquet.
     ///
     /// # Errors
     ///
-    /// If the disk does not take it.
+    /// If the disk refuses the write.
     pub fn keep_footer(&self, fragment: &Fragment, file: &File) -> Result<(), TierError> {
-        // What is read for it now is read for it by planning.
+        // Planning reads the same ranges, so the lowest offset read here is the start of the kept end.
         let mut start = fragment.bytes;
         let read = read_footer(fragment.bytes, |range| {
             start = start.min(range.start);
@@ -226,7 +229,7 @@ impl FragmentCache {
         write_whole(&path, &tail).map_err(|error| self.refused(fragment, &path, error))
     }
 
-    /// Why the file is not the fragment's; `None` if its end says that it is.
+    /// The reason why the file is not the fragment's. `None` if its end matches.
     fn problem(&self, fragment: &Fragment, file: &File) -> Option<&'static str> {
         let kept = self.footer_end(fragment, FOOTER_BYTES_MAX);
         let length = kept.as_ref().map_or(MARK, |kept| kept.len() as u64).min(fragment.bytes);
@@ -249,7 +252,7 @@ impl FragmentCache {
     }
 
     fn held(&self) -> MutexGuard<'_, BTreeMap<Key, Held>> {
-        // Every change is one insertion or removal: a panic leaves nothing half done.
+        // Every change is one insertion or removal, so a panic leaves no half-done change.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -293,7 +296,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// If the disk does not take them, or they are more than the fragment has.
+    /// If the disk refuses them, or if they exceed the fragment's length.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), TierError> {
         self.bytes += bytes.len() as u64;
         if self.bytes > self.fragment.bytes {
@@ -303,11 +306,11 @@ impl Writer {
         self.file.write_all(bytes).map_err(|error| self.cache.refused(&self.fragment, &self.path, error))
     }
 
-    /// Puts the fragment into its place and keeps its footer.
+    /// Moves the fragment to its place and keeps its footer.
     ///
     /// # Errors
     ///
-    /// If bytes are missing, their end is not that of the fragment, or the disk does not take them.
+    /// If bytes are missing, their end is not that of the fragment, or the disk refuses the write.
     pub fn finish(mut self) -> Result<(), TierError> {
         if self.bytes != self.fragment.bytes {
             return Err(self.truncated());
@@ -350,7 +353,7 @@ impl Drop for Writer {
     }
 }
 
-/// The fragments that lie whole in the cache in `dir`, whoever has it.
+/// The whole fragments in the cache in `dir`, also while another process uses it.
 ///
 /// # Errors
 ///
@@ -367,7 +370,7 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>, TierError> {
     Ok(names)
 }
 
-/// Records whose fragment is there and as long as it should be.
+/// The records whose fragment exists and has the recorded length.
 fn records(names: &[PathBuf]) -> BTreeMap<Key, Record> {
     let mut records = BTreeMap::new();
     for path in names {
@@ -393,7 +396,7 @@ fn held_of(names: &[PathBuf]) -> BTreeMap<Key, Held> {
     records(names).into_iter().map(|(key, record)| (key, Held { record, checked: false })).collect()
 }
 
-/// What an earlier process left; files that are not whole are removed.
+/// The fragments that an earlier process left. Removes files that are not whole.
 fn found(dir: &Path) -> Result<BTreeMap<Key, Held>, TierError> {
     let names = files_in(dir)?;
     let held = held_of(&names);

@@ -1,6 +1,6 @@
 //! The definition of a tier, a file that a person writes.
 //!
-//! It is checked here, once; what it says about devices becomes a model elsewhere (`placement.rs`).
+//! The definition is checked here, once. `placement.rs` makes a device model from it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,40 +14,40 @@ use url::Url;
 use crate::error::TierError;
 use crate::fragment::Fragment;
 
-/// A slow tier: where its files lie, how they are made readable, and where they are cached.
+/// A slow tier: the location of its files, the way to make them readable, and their cache.
 #[derive(Clone, Debug)]
 pub struct TierConfig {
-    /// Its name, in SQL and in `coscan tier`.
+    /// The name of the tier in SQL and in `coscan tier`.
     pub name: String,
-    /// The folder or the part of a bucket that lies in the tier.
+    /// The folder, or the prefix of a bucket, that lies in the tier.
     pub root: Url,
     /// The folder of the fragment cache, its journal and the saved footers.
     pub cache: PathBuf,
-    /// How many bytes of fragments the cache holds.
+    /// Maximum bytes of fragments in the cache.
     pub cache_bytes: u64,
-    /// What restores of the last [`cost_days`](Self::cost_days) may cost together; none: no limit.
+    /// Maximum cost of all restores of the last [`cost_days`](Self::cost_days). `None`: no limit.
     pub cost_limit: Option<f64>,
     /// The days over which costs are added up.
     pub cost_days: u32,
     /// A restore that takes longer has failed.
     pub timeout: Duration,
-    /// How often a restore is tried before queries are told.
+    /// Number of attempts at a restore before queries get its error.
     pub attempts: u32,
     /// The order in which fragments are fetched; a policy of `coscan policies`.
     pub policy: String,
-    /// A query that has had nothing to do for so long goes first.
+    /// A query that had nothing to do for this long goes first.
     pub patience: Duration,
-    /// A hash join whose build side reads more bytes of this tier is run over pairs of fragments instead.
+    /// A hash join whose build side reads more bytes of this tier runs over pairs of fragments instead.
     pub build_bytes: u64,
     /// When [`tape-queue`](Self::policy) mounts a medium.
     pub due: TapeQueueConfig,
-    /// The file of this definition, if it was read from one.
+    /// The file of this definition, if it was read from a file.
     pub definition: Option<PathBuf>,
-    /// How files are made readable.
+    /// The way to make files readable.
     pub kind: Kind,
 }
 
-/// How files of a tier are made readable.
+/// The kinds of tiers, by the way to make files readable.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// Objects of an archive class.
@@ -63,17 +63,17 @@ pub struct Archive {
     /// `Bulk`, `Standard` or `Expedited`.
     #[serde(default = "Archive::default_speed")]
     pub speed: String,
-    /// For how many days a restored copy stays.
+    /// Number of days for which a restored copy stays.
     #[serde(default = "Archive::default_days")]
     pub days: u32,
-    /// How often the store is asked whether a restore has come.
+    /// Interval at which the store is asked for the state of a restore.
     #[serde(deserialize_with = "time", default = "Archive::default_poll")]
     pub poll: Duration,
-    /// How many restores are under way at the same time. By default so many that the cache is what limits them: 200 GB are
-    /// 1000 files of 200 MB. A smaller number makes waves, each of which takes as long as a restore.
+    /// Maximum number of restores in progress. The default is so large that the cache is the limit: 200 GB are 1000
+    /// files of 200 MB. A smaller number makes waves, and each wave takes as long as a restore.
     #[serde(default = "Archive::default_at_once")]
     pub at_once: u32,
-    /// How long a restore usually takes: for the forecast only.
+    /// Usual duration of a restore. Only the forecast uses it.
     #[serde(deserialize_with = "time", default = "Archive::default_expected")]
     pub expected: Duration,
     /// The price of a request.
@@ -82,12 +82,12 @@ pub struct Archive {
     /// The price of restoring a gigabyte (1e9 bytes), reading included.
     #[serde(default)]
     pub price_gb: f64,
-    /// Bytes a second of one download: for the forecast only.
+    /// Bytes per second of one download. Only the forecast uses it.
     #[serde(deserialize_with = "size", default = "Archive::default_transfer")]
     pub transfer: u64,
-    /// The store's endpoint; from the environment if not given.
+    /// The store's endpoint. By default it comes from the environment.
     pub endpoint: Option<String>,
-    /// The store's region; from the environment if not given.
+    /// The store's region. By default it comes from the environment.
     pub region: Option<String>,
 }
 
@@ -112,31 +112,32 @@ impl Archive {
     }
 }
 
-/// A folder whose files are recalled by a command. `{path}` in an argument becomes the file's path.
+/// A folder whose files are recalled by a command. `{path}` in an argument is replaced by the file's path.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Folder {
-    /// Makes a file readable, and ends when it is.
+    /// Makes a file readable, and ends when the file is readable.
     pub recall: Vec<String>,
     /// Tells the tier that the file's disk copy is not needed any more.
     pub release: Option<Vec<String>>,
-    /// Exits with 0 if the file can be read without a recall. Without it every file is recalled.
+    /// Exits with 0 if the file can be read without a recall. Without this command every file is recalled.
     pub online: Option<Vec<String>>,
-    /// How often a file is looked at that is not there yet although its recall ended. The first looks come sooner.
+    /// Interval at which a file is checked whose recall ended but which is not there yet. The first checks come
+    /// sooner.
     #[serde(deserialize_with = "time", default = "Folder::default_poll")]
     pub poll: Duration,
-    /// A CSV file with lines `path,medium,position`; paths relative to `root`, positions in bytes.
+    /// A CSV file with lines `path,medium,position`. Paths are relative to `root`, positions are in bytes.
     pub placement: Option<PathBuf>,
-    /// How many recalls run at the same time.
+    /// Maximum number of recalls at the same time.
     #[serde(default = "Folder::default_drives")]
     pub drives: u32,
-    /// How long a change of medium takes.
+    /// Duration of a change of medium.
     #[serde(deserialize_with = "time", default = "Folder::default_switch")]
     pub switch: Duration,
-    /// How long a recall takes besides: positioning.
+    /// Positioning time of a recall.
     #[serde(deserialize_with = "time", default = "Folder::default_seek")]
     pub seek: Duration,
-    /// Bytes a second.
+    /// Bytes per second.
     #[serde(deserialize_with = "size", default = "Folder::default_transfer")]
     pub transfer: u64,
     /// The price of a recall.
@@ -165,7 +166,7 @@ impl Folder {
     }
 }
 
-/// The file as it is written.
+/// The definition as it is written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -227,11 +228,11 @@ impl Written {
 }
 
 impl TierConfig {
-    /// Reads a definition from a file. Relative paths in it count from the file's folder.
+    /// Reads a definition from a file. Relative paths in it start at the file's folder.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or says something impossible.
+    /// If the file cannot be read, or if a setting is wrong.
     pub fn read(path: &Path) -> Result<Self, TierError> {
         let text = fs::read_to_string(path).map_err(TierError::io("read the tier definition", path))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -246,11 +247,11 @@ impl TierConfig {
         Ok(TierConfig { definition: Some(path.to_owned()), ..config })
     }
 
-    /// Reads a definition from text; relative paths count from `folder`.
+    /// Reads a definition from text. Relative paths start at `folder`.
     ///
     /// # Errors
     ///
-    /// If it says something impossible.
+    /// If a setting is wrong.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, TierError> {
         let written: Written = toml::from_str(text).map_err(|error| TierError::Config {
             tier: String::new(),
@@ -306,7 +307,7 @@ impl TierConfig {
         })
     }
 
-    /// What restoring a file of so many bytes costs.
+    /// The price of restoring a file of `bytes` bytes.
     pub fn price(&self, bytes: u64) -> f64 {
         let (request, gb) = match &self.kind {
             Kind::Archive(archive) => (archive.price_request, archive.price_gb),
@@ -315,27 +316,27 @@ impl TierConfig {
         request + gb * bytes as f64 / 1e9
     }
 
-    /// What restoring files of these sizes costs.
+    /// The price of restoring files of these sizes.
     pub fn prices(&self, bytes: impl IntoIterator<Item = u64>) -> f64 {
-        // The sum of no floating-point numbers is -0.
+        // `sum` of no floating-point numbers is -0.
         bytes.into_iter().fold(0.0, |sum, bytes| sum + self.price(bytes))
     }
 
-    /// A file of the tier as people name it.
+    /// The name of a file of the tier in messages.
     pub fn shown(&self, fragment: &Fragment) -> String {
         self.prefix() + &fragment.location
     }
 
-    /// What people write before the location of a fragment.
+    /// The prefix that messages put before the location of a fragment.
     pub(crate) fn prefix(&self) -> String {
         match (&self.kind, self.root.host_str()) {
             (Kind::Archive(_), Some(bucket)) => format!("s3://{bucket}/"),
-            // A store of the whole file system leaves out the first slash.
+            // In a store of the whole file system, locations have no leading slash.
             _ => "/".to_owned(),
         }
     }
 
-    /// How many files are made readable at the same time.
+    /// Maximum number of files that are made readable at the same time.
     pub fn at_once(&self) -> u32 {
         match &self.kind {
             Kind::Archive(archive) => archive.at_once,
@@ -414,7 +415,7 @@ fn time<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration, D
     })
 }
 
-/// The same as a function.
+/// Parses a duration such as `250ms`, `2s`, `90 s`, `5min`, `12h` or `2d`.
 pub fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;

@@ -1,11 +1,11 @@
-//! Files that are written whole or not at all, and locks between processes.
+//! Atomic file writes, and locks between processes.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// Writes a file beside its place and renames it.
+/// Writes a temporary file and renames it.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = path.with_extension("tmp");
     let written = File::create(&part).and_then(|mut file| {
@@ -17,8 +17,8 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Takes a lock that is free. A child process that is about to run a command has its parent's files and their locks: so a lock
-/// that seems to be taken is tried again for a moment.
+/// Takes a lock if it is free. A child process that is about to run a command shares its parent's open files and
+/// their locks. A lock that seems to be taken is therefore tried again for a moment.
 pub(crate) fn take(lock: &File) -> Result<(), TryLockError> {
     for _ in 0..LOOKS {
         match lock.try_lock() {

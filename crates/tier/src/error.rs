@@ -1,4 +1,4 @@
-//! What can go wrong with a slow tier, said so that a person knows what to do.
+//! Errors of slow tiers, with advice on what to do.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,25 +9,25 @@ use datafusion::common::DataFusionError;
 
 use crate::config::TierConfig;
 
-/// An error of a tier. Cheap to clone: all queries that want a fragment are told of its failure.
+/// An error of a tier. Cheap to clone: all queries that want a fragment get the error of its failure.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TierError {
-    /// A definition that makes no sense.
+    /// A wrong definition.
     #[error("tier {tier}: {setting} {problem}")]
     Config {
-        /// The tier's name or its file.
+        /// The tier's name or the path of its definition.
         tier: String,
-        /// Which key.
+        /// The key in the definition.
         setting: String,
-        /// What is wrong with it and what it can be.
+        /// What is wrong with the value, and which values are allowed.
         problem: String,
     },
-    /// Nobody defined a tier of that name.
+    /// No tier of that name is defined.
     #[error("there is no tier '{name}': define it in a file and pass that with --tier; known are: {known}")]
     UnknownTier {
         /// The name.
         name: String,
-        /// The names there are.
+        /// The names of the defined tiers.
         known: String,
     },
     /// A table lies outside the root of its tier.
@@ -42,7 +42,7 @@ pub enum TierError {
         /// Where the tier's files lie.
         root: String,
     },
-    /// The restore did not come in time.
+    /// The restore did not finish in time.
     #[error(
         "{file}: not restored after {} s, the tier's 'timeout': see whether the archive works ({last}), then run the query \
          again, which goes on waiting for the same restore",
@@ -51,19 +51,19 @@ pub enum TierError {
     RestoreTimeout {
         /// The fragment's file.
         file: String,
-        /// How long was waited.
+        /// The time waited.
         after: Duration,
-        /// What was last heard of it.
+        /// The last known state of the restore.
         last: String,
     },
-    /// The store does not want to restore.
+    /// The store refuses to restore.
     #[error("{file}: the store refuses to restore it ({answer}): {advice}")]
     RestoreRefused {
         /// The fragment's file.
         file: String,
-        /// What the store said.
+        /// The store's answer.
         answer: String,
-        /// What to do.
+        /// Advice.
         advice: &'static str,
     },
     /// A command of a folder tier failed.
@@ -77,10 +77,10 @@ pub enum TierError {
         file: String,
         /// The command with its arguments.
         command: String,
-        /// Its exit code and what it said, or how long it ran.
+        /// Its exit code and its output, or its running time.
         outcome: String,
     },
-    /// A fragment can never be in the cache.
+    /// A fragment is larger than the cache.
     #[error(
         "{file} has {bytes} bytes and the fragment cache {budget}: raise 'cache_bytes' of tier {tier} to at least {}, better six \
          times the largest file",
@@ -96,7 +96,7 @@ pub enum TierError {
         /// The cache's bytes.
         budget: u64,
     },
-    /// Fragments that are wanted at the same time do not fit the cache together.
+    /// Fragments that a scan in order needs at the same time do not fit into the cache together.
     #[error(
         "{table} is read in order{}, for which {files} files ({bytes} bytes with room for others) have to be in the fragment cache \
          together, which has {budget}: raise 'cache_bytes' of tier {tier} to at least {bytes}, or declare the table without WITH ORDER",
@@ -107,16 +107,16 @@ pub enum TierError {
         tier: String,
         /// The table's first file.
         table: String,
-        /// Other tables that are read in order at the same time.
+        /// Number of other tables that are read in order at the same time.
         beside: usize,
-        /// How many files.
+        /// Number of files.
         files: usize,
         /// Their bytes.
         bytes: u64,
         /// The cache's bytes.
         budget: u64,
     },
-    /// Fragments that a join needs at the same time do not fit the cache together.
+    /// Fragments that a join needs at the same time do not fit into the cache together.
     #[error(
         "the files that are joined with each other have {bytes} bytes and the fragment cache {budget}: raise 'cache_bytes' of tier \
          {tier} to at least {bytes}, better six times the largest file"
@@ -129,7 +129,7 @@ pub enum TierError {
         /// The cache's bytes.
         budget: u64,
     },
-    /// The disk under the cache is full although the cache keeps its budget.
+    /// The disk under the cache is full, although the cache keeps its budget.
     #[error(
         "{file}: no room left on the disk of the fragment cache {}: free {bytes} bytes there or lower 'cache_bytes' of tier {tier}",
         dir.display()
@@ -141,10 +141,10 @@ pub enum TierError {
         file: String,
         /// The cache's folder.
         dir: PathBuf,
-        /// What the fragment needs.
+        /// Bytes that the fragment needs.
         bytes: u64,
     },
-    /// Another process has the cache.
+    /// Another process uses the cache.
     #[error(
         "{}: another process uses this fragment cache: wait for it, stop it, or give this one a 'cache' of its own",
         dir.display()
@@ -153,7 +153,7 @@ pub enum TierError {
         /// The cache's folder.
         dir: PathBuf,
     },
-    /// A restore from before a restart came and went while no process ran.
+    /// A restore from before a restart finished and expired while no process ran.
     #[error(
         "{file}: the restored copy is gone again; it is asked for again, and paid again, when a query wants it"
     )]
@@ -168,9 +168,9 @@ pub enum TierError {
     Replaced {
         /// The fragment's file.
         file: String,
-        /// What was planned.
+        /// The planned version.
         planned: String,
-        /// What is there.
+        /// The version found.
         found: String,
     },
     /// The restored file is shorter or longer than its directory entry says.
@@ -178,12 +178,12 @@ pub enum TierError {
     Truncated {
         /// The fragment's file.
         file: String,
-        /// Bytes by the directory.
+        /// Bytes according to the directory.
         expected: u64,
-        /// Bytes that came.
+        /// Bytes received.
         found: u64,
     },
-    /// A recall ended and the file is not there.
+    /// A recall ended, but the file is not there.
     #[error(
         "{file}: its recall ended, but after {} s, the tier's 'timeout', {last}: let 'recall' of tier {tier} end when the file can be \
          read, or add 'online', a command that tells when it can",
@@ -194,22 +194,22 @@ pub enum TierError {
         tier: String,
         /// The fragment's file.
         file: String,
-        /// How long all attempts took.
+        /// Duration of all attempts.
         after: Duration,
-        /// What was last seen of the file.
+        /// The last known state of the file.
         last: String,
     },
-    /// What came is not the file, although length and time are right.
+    /// The restored bytes are not the file's, although length and time are right.
     #[error(
         "{file}: what was restored is not this file: {problem}: see whether the tier's copy is whole, and run the query again"
     )]
     Damaged {
         /// The fragment's file.
         file: String,
-        /// What is wrong with it.
+        /// What is wrong with the bytes.
         problem: &'static str,
     },
-    /// A copy in the cache that cannot be decoded was dropped.
+    /// A cached copy that cannot be decoded was dropped.
     #[error(
         "{file}: its restored copy cannot be decoded and was dropped from the cache ({why}): run the query again, which restores \
          the file again"
@@ -217,7 +217,7 @@ pub enum TierError {
     Dropped {
         /// The fragment's file.
         file: String,
-        /// What the decoder said.
+        /// The decoder's error.
         why: String,
     },
     /// A file without bytes.
@@ -230,7 +230,7 @@ pub enum TierError {
         /// The file.
         file: String,
     },
-    /// More would be spent than allowed.
+    /// The restore would exceed the cost limit.
     #[error(
         "tier {tier}: this would cost {wanted:.4} more, with {spent:.4} spent in the last {days} days and 'cost_limit' {limit:.4}: \
          see `coscan tier status`, then raise 'cost_limit' or choose a cheaper 'speed'"
@@ -238,16 +238,16 @@ pub enum TierError {
     CostLimit {
         /// The tier's name.
         tier: String,
-        /// What was asked for.
+        /// The price of this request.
         wanted: f64,
-        /// What was spent.
+        /// The amount spent.
         spent: f64,
-        /// In how many days.
+        /// The period in days.
         days: u32,
-        /// What may be spent.
+        /// The limit.
         limit: f64,
     },
-    /// A file's footer is asked for, is not known, and the file is not online.
+    /// A file's footer is needed but not known, and the file is not online.
     #[error(
         "the footer of {file} is not known and the file is not online: run `coscan tier footers --tier {definition} {}` once, which \
          restores every file of the table, or name the columns: CREATE EXTERNAL TABLE t (..) STORED AS PARQUET ..",
@@ -259,62 +259,62 @@ pub enum TierError {
         /// The file with the tier's definition.
         definition: String,
     },
-    /// Another process has the cache and did not do what it was asked for.
+    /// Another process uses the cache and did not carry out a request.
     #[error("tier {tier}: the process that has the cache could not do it: {why}")]
     Refused {
         /// The tier's name.
         tier: String,
-        /// What it said.
+        /// The answer of that process.
         why: String,
     },
-    /// Another process had the cache and ended before it did what it was asked for.
+    /// Another process used the cache and ended before it carried out a request.
     #[error("tier {tier}: the process that had the cache ended: run the command again")]
     OwnerEnded {
         /// The tier's name.
         tier: String,
     },
-    /// The operating system.
+    /// An error of the operating system.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: Arc<io::Error>,
     },
-    /// The store.
+    /// An error of the store.
     #[error("{file}: {source}")]
     Store {
-        /// Which file.
+        /// The file.
         file: String,
-        /// What the store said.
+        /// The store's error.
         source: Arc<object_store::Error>,
     },
-    /// The task that worked on it is gone.
+    /// The task of the restore ended without a result.
     #[error("{file}: its restore was given up: {why}")]
     Abandoned {
-        /// Which file.
+        /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl TierError {
-    /// An error of the operating system.
+    /// Makes an error of the operating system.
     pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> TierError {
         let path = path.into();
         move |source| TierError::Io { doing, path, source: Arc::new(source) }
     }
 
-    /// An error of the store.
+    /// Makes an error of the store.
     pub(crate) fn store(file: impl ToString) -> impl FnOnce(object_store::Error) -> TierError {
         let file = file.to_string();
         move |source| TierError::Store { file, source: Arc::new(source) }
     }
 
-    /// The error with its file as people name it: [`TierConfig::shown`].
+    /// The error with its file as messages name it: [`TierConfig::shown`].
     pub(crate) fn shown(mut self, config: &TierConfig) -> Self {
         if let Some(file) = self.file_mut() {
             let prefix = config.prefix();
@@ -355,7 +355,8 @@ impl TierError {
         }
     }
 
-    /// The tier's error at the bottom of an error of a query, if there is one: it says by itself what happened and what to do.
+    /// The tier's error at the bottom of a query's error, if there is one. It says by itself what happened and what
+    /// to do.
     pub fn inside(error: &DataFusionError) -> Option<&TierError> {
         let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
         while let Some(error) = next {
@@ -371,9 +372,9 @@ impl TierError {
         None
     }
 
-    /// Whether trying again may help without anybody doing anything.
+    /// Returns true if another attempt may succeed without action by the user.
     pub(crate) fn is_transient(&self) -> bool {
-        // A query that came to want what expired has it asked for again.
+        // A query that wants an expired fragment requests its restore again.
         matches!(
             self,
             TierError::Command { .. }

@@ -1,6 +1,7 @@
-//! One fragment on its way: is it online, what does it cost, ask, wait, look whether it is there, copy, release.
+//! The steps of one fragment: check whether it is online, check its price, request, wait, check its arrival, copy,
+//! release.
 //!
-//! It knows nothing of queries and order.
+//! Queries and order are not known here.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,10 +19,11 @@ use crate::error::TierError;
 use crate::fragment::Fragment;
 use crate::journal::{Asked, Journal};
 
-/// For whom restores from before a restart are waited for: for nobody who would have them asked for again.
+/// The name under which restores from before a restart are recorded. No query waits for them, so an expired restore
+/// is not requested again.
 pub(crate) const RESTART: &str = "restart";
 
-/// What fetching takes.
+/// The parts that a fetch needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetcher {
     pub(crate) config: Arc<TierConfig>,
@@ -29,31 +31,32 @@ pub(crate) struct Fetcher {
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) cache: Arc<FragmentCache>,
     pub(crate) journal: Arc<Journal>,
-    /// Copies into the cache wait here for their turn.
+    /// Limits concurrent copies into the cache.
     pub(crate) copies: Arc<Semaphore>,
 }
 
-/// So many files are copied at the same time, however many restores come at once: each takes a connection, a file and some
-/// megabytes. More would not be faster than the network and the disk.
+/// Maximum number of files copied at the same time, for any number of finished restores. Each copy takes a
+/// connection, a file and some megabytes. More copies would not be faster than the network and the disk.
 pub(crate) const COPIES_AT_ONCE: usize = 16;
 
-/// The first pause before a file is looked at again whose recall ended and that is not there; the next ones are longer.
+/// The first pause before another check for a file whose recall ended but which is not there. Later pauses are
+/// longer.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 
-/// A file that looks alike after this pause is not being written.
+/// A file that looks the same after this pause is not being written.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What a look at a file before its copy tells.
+/// Result of a check of a file before its copy.
 enum Look {
     Whole,
-    /// It is not there, and may come.
+    /// The file is not there yet, and may come.
     NotYet(&'static str),
     /// It is another file, unless it is being written.
     Other(TierError),
 }
 
 impl Fetcher {
-    /// Brings a fragment into the cache, within the time that is left of the tier's `timeout` after earlier attempts.
+    /// Brings a fragment into the cache. The time limit is the tier's `timeout` minus the time of earlier attempts.
     pub(crate) async fn fetch(
         &self,
         fragment: &Fragment,
@@ -64,13 +67,13 @@ impl Fetcher {
             return Ok(());
         }
         let until = Instant::now() + left;
-        // A process that ended may have asked for it, and does not release it any more.
+        // A process that ended may have requested the restore and cannot release it any more.
         let mut asked = self.journal.is_pending(fragment);
         if !self.driver.is_online(fragment).await? || !self.has_come(fragment).await? {
             asked = true;
             match self.restore(fragment, whom, until).await {
                 Ok(()) => {}
-                // It may come yet: who asks again waits for the same restore and pays nothing more.
+                // The file may still come. The next request waits for the same restore and pays nothing more.
                 Err(error @ (TierError::RestoreTimeout { .. } | TierError::NotThere { .. })) => {
                     return Err(error);
                 }
@@ -110,7 +113,7 @@ impl Fetcher {
         self.arrival(fragment, until).await
     }
 
-    /// Waits until a file whose recall ended is there: a recall may end too early.
+    /// Waits until a file whose recall ended is there. A recall may end too early.
     async fn arrival(&self, fragment: &Fragment, until: Instant) -> Result<(), TierError> {
         let Some(poll) = self.driver.looks_again() else { return Ok(()) };
         let (mut pause, mut before) = (FIRST_LOOK, None);
@@ -145,7 +148,7 @@ impl Fetcher {
         TierError::NotThere { tier, file, after: self.config.timeout, last }
     }
 
-    /// Whether a file that its tier calls online is there.
+    /// Returns true if a file that its tier calls online is there.
     async fn has_come(&self, fragment: &Fragment) -> Result<bool, TierError> {
         if self.driver.looks_again().is_none() {
             return Ok(true);
@@ -157,7 +160,7 @@ impl Fetcher {
         }
     }
 
-    /// Looks at the end of a file.
+    /// Checks the end of a file.
     async fn look(&self, fragment: &Fragment) -> Result<Look, TierError> {
         let kept = self.cache.footer_end(fragment, LOOKED_AT);
         let length = kept.as_ref().map_or(MARK, |kept| kept.len() as u64);
@@ -177,7 +180,7 @@ impl Fetcher {
         })
     }
 
-    /// Whether a directory entry is still that of the fragment.
+    /// Checks that a directory entry is still that of the fragment.
     fn same(&self, fragment: &Fragment, meta: &ObjectMeta) -> Result<(), TierError> {
         let tags = self.driver.tags_survive();
         if fragment.is(meta, tags) {
@@ -190,12 +193,12 @@ impl Fetcher {
         })
     }
 
-    /// What restores cost so far that count against the limit.
+    /// The cost of restores so far that counts against the limit.
     pub(crate) fn spent(&self) -> f64 {
         self.journal.spent(Utc::now() - TimeDelta::days(i64::from(self.config.cost_days)))
     }
 
-    /// The error of wanting more than the limit allows.
+    /// The error for a price that exceeds the limit.
     pub(crate) fn too_dear(&self, wanted: f64, spent: f64) -> TierError {
         TierError::CostLimit {
             tier: self.config.name.clone(),

@@ -1,4 +1,4 @@
-//! Keeping the footers of a table's files before the first query: every file has to be there once.
+//! Stores the footers of a table's files before the first query. Each file has to be restored once for this.
 
 use datafusion::common::Result;
 use datafusion::prelude::SessionContext;
@@ -8,8 +8,9 @@ use crate::requests;
 use crate::table::files_below;
 use crate::tiers::{Tiers, address};
 
-/// Restores those files at `location`, and in all folders below it, whose footers are not kept, in the order that costs least, and
-/// keeps the footers. If another process has the tier, that one does it. `progress` is told how many are left, and their bytes, before the first and after each.
+/// Restores the files below `location` whose footers are not kept, and keeps their footers. The order is the one
+/// with the least cost. If another process has the tier, that process does the work. `progress` gets the number of
+/// files left and their bytes, before the first file and after each.
 ///
 /// # Errors
 ///

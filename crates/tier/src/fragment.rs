@@ -1,7 +1,7 @@
-//! A fragment: the part of a table that is restored as a whole. Here that is a file.
+//! A fragment: the part of a table that is restored as a whole. Here a fragment is a file.
 //!
-//! An archive restores objects and a tape library recalls files, so nothing smaller can be asked for; row groups are the
-//! engine's business once the file is there.
+//! An archive restores objects and a tape library recalls files, so a smaller unit cannot be requested. The engine
+//! handles row groups after the file is there.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,36 +14,36 @@ use serde::{Deserialize, Serialize};
 /// A version of a file in a tier.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fragment {
-    /// Where the file lies in its store.
+    /// The location of the file in its store.
     pub location: String,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// When it was modified.
+    /// Its modification time.
     pub modified: DateTime<Utc>,
-    /// Its ETag, where the store's ETags survive a restore.
+    /// Its ETag, if the store's ETags survive a restore.
     pub tag: Option<String>,
 }
 
 impl Fragment {
-    /// The version that a directory entry tells of. A file system's ETag holds the inode, which a recall may change:
-    /// `tags` says whether it counts.
+    /// The version that a directory entry states. A file system's ETag contains the inode, which a recall may
+    /// change: `tags` says whether the ETag counts.
     pub fn of(meta: &ObjectMeta, tags: bool) -> Self {
-        // A store that has ETags may tell parts of seconds in one answer and leave them out in the next.
+        // A store with ETags may state fractions of a second in one answer and omit them in the next.
         let modified = if tags { meta.last_modified.trunc_subsecs(0) } else { meta.last_modified };
         let tag = if tags { meta.e_tag.clone() } else { None };
         Fragment { location: meta.location.to_string(), bytes: meta.size, modified, tag }
     }
 
-    /// Whether a directory entry tells of this version. Some listings have no ETags.
+    /// Returns true if a directory entry states this version. Some listings have no ETags.
     pub fn is(&self, meta: &ObjectMeta, tags: bool) -> bool {
         let other = Fragment::of(meta, tags);
         let same_tag = self.tag.is_none() || other.tag.is_none() || self.tag == other.tag;
         same_tag && (self.bytes, self.modified) == (other.bytes, other.modified)
     }
 
-    /// Where the file lies, for its store.
+    /// The path of the file in its store.
     pub fn path(&self) -> Path {
-        // `Path::from` alone would escape what is escaped.
+        // `Path::from` alone would escape the text a second time.
         Path::parse(&self.location).unwrap_or_else(|_| Path::from(self.location.as_str()))
     }
 
@@ -51,14 +51,14 @@ impl Fragment {
     pub fn key(&self) -> Key {
         let tag = self.tag.as_deref().unwrap_or_default();
         let text = format!("{}\0{}\0{}\0{tag}", self.location, self.bytes, self.modified.timestamp_micros());
-        // FNV-1a. What the name stands for is written beside the file and compared, so a collision is a miss.
+        // FNV-1a. The record beside the file has the full name and is compared, so a collision is a miss.
         let hash = text.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
             (hash ^ u128::from(byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
         });
         Key(hash)
     }
 
-    /// What tells this version from others, for messages.
+    /// Text that distinguishes this version from others, for messages.
     pub fn version(&self) -> String {
         let tag = self.tag.as_deref().map(|tag| format!(", {tag}")).unwrap_or_default();
         format!("{} bytes of {}{tag}", self.bytes, self.modified.to_rfc3339())

@@ -1,7 +1,8 @@
-//! What was asked of a tier and what it cost, written down before it is asked: so that a process that starts again
-//! knows which restores are under way and how much was spent.
+//! The journal of requests to a tier and their costs.
 //!
-//! A line of JSON for each thing that happens. A line that a crash cut off is the last one and is left out.
+//! Each request is written before it is sent. A process that starts again therefore knows which restores are in
+//! progress and how much was spent. Each event is one line of JSON. A line that a crash cut off is the last one and
+//! is ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -25,27 +26,27 @@ pub struct Journal {
 
 #[derive(Debug)]
 struct Books {
-    /// None: nothing is written.
+    /// `None`: nothing is written.
     file: Option<File>,
     pending: BTreeMap<Key, Asked>,
-    /// Those that the tier has taken up.
+    /// The restores that the tier has taken up.
     taken: BTreeSet<Key>,
     spent: Spent,
 }
 
-/// What restores cost, each with the time at which it was asked for.
+/// Costs of restores, each with the time of its request.
 type Spent = Vec<(DateTime<Utc>, f64)>;
 
-/// A restore that was asked for.
+/// A requested restore.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The fragment.
     pub fragment: Fragment,
-    /// When it was first asked for.
+    /// The time of the first request.
     pub at: DateTime<Utc>,
-    /// What it costs.
+    /// The price.
     pub price: f64,
-    /// Who wanted it first.
+    /// The user that wanted the fragment first.
     #[serde(rename = "for")]
     pub whom: String,
 }
@@ -54,17 +55,17 @@ pub struct Asked {
 #[serde(rename_all = "snake_case")]
 enum Line {
     Asked(Asked),
-    /// The tier has taken up what was asked for.
+    /// The tier has taken up the request.
     Taken(String),
     /// The fragment is in the cache.
     Came(String),
-    /// It will not come; asking again costs again.
+    /// The restore has failed. Another request costs again.
     Failed(String),
 }
 
 impl Journal {
-    /// Opens the journal of the cache in `dir`. Entries that are of no use any more are left out of it from now on:
-    /// restores that came, after `days`.
+    /// Opens the journal of the cache in `dir`. Removes entries that are not needed any more: restores that finished
+    /// more than `days` ago.
     ///
     /// # Errors
     ///
@@ -89,7 +90,7 @@ impl Journal {
         Ok(Journal { path, books: Mutex::new(Books { file: Some(file), pending, taken, spent }) })
     }
 
-    /// The journal of the cache in `dir` as it is now, for looking at it while another process may write it.
+    /// Opens the journal of the cache in `dir` read-only, while another process may write it.
     ///
     /// # Errors
     ///
@@ -100,8 +101,8 @@ impl Journal {
         Ok(Journal { path, books: Mutex::new(Books { file: None, pending, taken, spent }) })
     }
 
-    /// What the journal of the cache in `dir` says, whoever has it: the restores that are pending, and what those asked for
-    /// in the last `days` cost together.
+    /// Reads the journal of the cache in `dir`, also while another process uses it. Returns the pending restores,
+    /// and the total cost of those requested in the last `days`.
     ///
     /// # Errors
     ///
@@ -111,32 +112,33 @@ impl Journal {
         Ok((pending.into_values().collect(), sum_since(&spent, now - TimeDelta::days(i64::from(days)))))
     }
 
-    /// The restores that were asked for and have neither come nor failed.
+    /// The requested restores that have neither finished nor failed.
     pub fn pending(&self) -> Vec<Asked> {
         self.books().pending.values().cloned().collect()
     }
 
-    /// Whether the restore was asked for and has neither come nor failed.
+    /// Returns true if the restore was requested and has neither finished nor failed.
     pub fn is_pending(&self, fragment: &Fragment) -> bool {
         self.books().pending.contains_key(&fragment.key())
     }
 
-    /// Whether it is pending and the tier has not taken it up, so that to ask again costs nothing more.
+    /// Returns true if the restore is pending and the tier has not taken it up. Another request then costs nothing
+    /// more.
     pub fn is_owed(&self, fragment: &Fragment) -> bool {
         self.books().is_owed(fragment.key())
     }
 
-    /// What the restores asked for since then cost together.
+    /// The total cost of the restores requested since `since`.
     pub fn spent(&self, since: DateTime<Utc>) -> f64 {
         sum_since(&self.books().spent, since)
     }
 
-    /// Writes down that a fragment will be asked for. One that is pending costs nothing more, unless the tier took it up and
-    /// has to be asked again: what it restored is gone.
+    /// Records that a fragment will be requested. A pending fragment costs nothing more. It costs again if the tier
+    /// took up the request and has to be asked again, because the restored copy has expired.
     ///
     /// # Errors
     ///
-    /// If `limit` would be exceeded by what was spent since `since`, as `Err(Ok(spent))`; or the disk does not take the line.
+    /// If the amount spent since `since` would exceed `limit`, as `Err(Ok(spent))`, or if the disk refuses the line.
     pub fn ask(
         &self,
         asked: Asked,
@@ -158,7 +160,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes down that the tier has taken up what was asked for.
+    /// Records that the tier has taken up the request.
     pub fn taken(&self, fragment: &Fragment) {
         let (mut books, key) = (self.books(), fragment.key());
         if !books.pending.contains_key(&key) {
@@ -171,12 +173,12 @@ impl Journal {
         books.taken.insert(key);
     }
 
-    /// Writes down that a fragment is in the cache.
+    /// Records that a fragment is in the cache.
     pub fn came(&self, fragment: &Fragment) {
         self.settle(fragment, Line::Came(fragment.key().to_string()));
     }
 
-    /// Writes down that a restore is given up.
+    /// Records that a restore has failed.
     pub fn failed(&self, fragment: &Fragment) {
         self.settle(fragment, Line::Failed(fragment.key().to_string()));
     }
@@ -187,7 +189,7 @@ impl Journal {
         if books.pending.remove(&fragment.key()).is_some()
             && let Err(error) = self.write(&mut books, &line)
         {
-            // The next process will ask the archive for a restore that is there already, which costs nothing.
+            // The next process will request a restore that already exists, which costs nothing.
             tracing::warn!(%error, "journal");
         }
     }
@@ -204,7 +206,7 @@ impl Journal {
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
-        // Numbers are changed after the line is written; a panic in between leaves what the file says.
+        // Numbers change after the line is written, so after a panic in between the file is right.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -215,7 +217,7 @@ impl Books {
     }
 }
 
-/// What is pending after these lines, what of it was taken up, and every cost with its time.
+/// The pending restores after these lines, those that were taken up, and every cost with its time.
 fn entered(lines: &[Line]) -> (BTreeMap<Key, Asked>, BTreeSet<Key>, Spent) {
     let (mut pending, mut taken, mut spent) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
     for line in lines {
@@ -238,7 +240,7 @@ fn entered(lines: &[Line]) -> (BTreeMap<Key, Asked>, BTreeSet<Key>, Spent) {
 }
 
 fn sum_since(spent: &[(DateTime<Utc>, f64)], since: DateTime<Utc>) -> f64 {
-    // The sum of no floating-point numbers is -0.
+    // `sum` of no floating-point numbers is -0.
     spent.iter().filter(|(at, _)| *at >= since).fold(0.0, |sum, (_, price)| sum + price)
 }
 

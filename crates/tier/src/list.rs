@@ -1,4 +1,4 @@
-//! A list of subqueries (SQ-list) that was submitted: what is ready, what is done.
+//! A submitted list of subqueries (SQ-list), with its ready and its finished subqueries.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 use crate::error::TierError;
 use crate::fragment::Fragment;
 
-/// For each subquery, and each of its inputs, the fragments that it reads together.
+/// The fragments of each input of each subquery, which are read together.
 pub type Subqueries = Vec<Vec<Vec<Fragment>>>;
 
-/// What one list waits for; the tier fills it, a plan empties it.
+/// The inbox of one list. The tier fills it, a plan empties it.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
@@ -22,7 +22,7 @@ pub(crate) struct Mailbox {
 #[derive(Debug, Default)]
 struct State {
     ready: Option<Vec<u32>>,
-    /// Since when it is.
+    /// The time since which subqueries are ready and not taken.
     since: Option<Instant>,
     finished: bool,
     failed: Option<TierError>,
@@ -47,7 +47,7 @@ impl Mailbox {
         self.changed.notify_waiters();
     }
 
-    /// What is there now; `None` if nothing is and more will come.
+    /// The available subqueries. `None` if there are none yet and more will come.
     fn take(&self) -> Option<Result<Option<Vec<u32>>, TierError>> {
         let mut state = self.state();
         if let Some(error) = &state.failed {
@@ -61,20 +61,20 @@ impl Mailbox {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is one assignment: a panic leaves nothing half done.
+        // Each change is one assignment, so a panic leaves no half-done change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What carries out what lists ask for.
+/// Carries out the requests of lists.
 pub(crate) trait Lists: Send + Sync {
-    /// The executor is done with these.
+    /// The executor has finished these subqueries.
     fn done(self: Arc<Self>, list: ListId, subqueries: Vec<u32>);
-    /// Nobody wants the list any more.
+    /// The list is not wanted any more.
     fn cancel(self: Arc<Self>, list: ListId);
 }
 
-/// A list that was submitted. Dropping it cancels what is left of it.
+/// A submitted list. Dropping it cancels its remaining subqueries.
 pub struct SqList {
     id: ListId,
     mailbox: Arc<Mailbox>,
@@ -92,12 +92,12 @@ impl SqList {
         SqList { id, mailbox, lists }
     }
 
-    /// Waits for subqueries that are ready, by their place in the list; `None` when all are done. The next ones come
-    /// only after these are [`done`](Self::done). Each is given out once, whoever asks.
+    /// Waits for ready subqueries and returns their places in the list. `None` when all are done. The next ones come
+    /// only after these are [`done`](Self::done). Each subquery is returned once, to one of the callers.
     ///
     /// # Errors
     ///
-    /// If a fragment of the list cannot be had.
+    /// If a fragment of the list cannot be restored.
     pub async fn next(&self) -> Result<Option<Vec<u32>>, TierError> {
         loop {
             let changed = self.mailbox.changed.notified();
@@ -110,17 +110,17 @@ impl SqList {
         }
     }
 
-    /// These subqueries were executed: their fragments may leave the cache.
+    /// These subqueries were executed, so their fragments may leave the cache.
     pub fn done(&self, subqueries: Vec<u32>) {
         Arc::clone(&self.lists).done(self.id, subqueries);
     }
 
-    /// Since when subqueries are ready that nobody has taken, if there are any.
+    /// The time since which subqueries are ready and not taken, if there are any.
     pub(crate) fn ready_since(&self) -> Option<Instant> {
         self.mailbox.state().since
     }
 
-    /// Nobody reads its fragments any more, and nothing more of it is wanted.
+    /// Cancels the list: its fragments are not read any more, and its remaining subqueries are not wanted.
     pub(crate) fn cancel(&self) {
         Arc::clone(&self.lists).cancel(self.id);
     }

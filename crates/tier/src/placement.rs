@@ -1,7 +1,7 @@
-//! Where the fragments of a tier lie, as far as anybody knows, and the model of the devices they lie on.
+//! Known locations of a tier's fragments on media, and the model of its devices.
 //!
-//! A folder's placement is a CSV file that the owner makes from what the HSM or LTFS tells (`path,medium,position`). What
-//! is not in it counts as one medium of its own, in the order of names.
+//! The placement of a folder is a CSV file (`path,medium,position`) that the owner makes from the output of the HSM
+//! or LTFS. Files that are not listed count as one medium of their own, in the order of names.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,13 +14,13 @@ use coscan_media::{Library, MediumId, Price, Span};
 use crate::config::{Kind, TierConfig};
 use crate::error::TierError;
 
-/// No archive or tape that people have is larger; a model wants a number.
+/// Larger than any real archive or tape. The model needs a number.
 const MEDIUM_BYTES: u64 = 1 << 60;
 
-/// What the first line of a placement may say.
+/// The allowed heading of a placement file.
 const HEADING: [&str; 3] = ["path", "medium", "position"];
 
-/// The medium of files of which nobody says where they are.
+/// The medium of files that the placement does not list.
 const UNKNOWN: &str = "";
 
 /// Media by name, and files on them.
@@ -31,11 +31,11 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The placement that the definition names.
+    /// Reads the placement that the definition names.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or a line of it makes no sense.
+    /// If the file cannot be read, or if a line is wrong.
     pub fn read(config: &TierConfig) -> Result<Self, TierError> {
         let mut placement = Placement { media: vec![UNKNOWN.to_owned()], files: HashMap::new() };
         let Kind::Folder(folder) = &config.kind else { return Ok(placement) };
@@ -53,17 +53,17 @@ impl Placement {
         Ok(placement)
     }
 
-    /// Media whose names are known.
+    /// Number of media, the one of unlisted files included.
     pub fn media(&self) -> usize {
         self.media.len()
     }
 
-    /// The name of a medium; `None` if nobody said which it is.
+    /// The name of a medium. `None` for the medium of unlisted files.
     pub fn name(&self, medium: MediumId) -> Option<&str> {
         self.media.get(medium.0 as usize).map(String::as_str).filter(|name| *name != UNKNOWN)
     }
 
-    /// Where a file lies.
+    /// The medium and the position of a file.
     pub fn of(&self, location: &str) -> (MediumId, u64) {
         self.files.get(location).copied().unwrap_or_default()
     }
@@ -95,11 +95,11 @@ impl Placement {
     }
 }
 
-/// The devices as a model: what a forecast is made with, and what the scheduler weighs.
+/// The device model, for forecasts and for the scheduler.
 ///
 /// # Errors
 ///
-/// If a number is beyond what the model takes.
+/// If a number is beyond the model's bounds.
 pub fn library(config: &TierConfig, placement: &Placement) -> Result<Library, TierError> {
     let library = match &config.kind {
         Kind::Archive(archive) => Library::archive(Archive {
@@ -128,7 +128,7 @@ pub fn library(config: &TierConfig, placement: &Placement) -> Result<Library, Ti
     })
 }
 
-/// The time as the scheduler has it.
+/// The duration in the scheduler's unit.
 pub fn span(time: Duration) -> Span {
     Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

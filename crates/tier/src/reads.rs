@@ -1,4 +1,4 @@
-//! How a plan reads fragments that are there, and for whom.
+//! Reads of restored fragments, and the user of a query.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// Whose query it is, for `coscan tier status`: to be put into a session's configuration as an extension. Without it a
-/// session goes by its number.
+/// The user of a query, for `coscan tier status`. It is set as an extension of the session's configuration. Without
+/// it, the session's number is shown.
 #[derive(Clone, Debug)]
 pub struct TierUser(pub String);
 
-/// Who runs the query.
+/// The name of the query's user.
 pub(crate) fn user_of(context: &TaskContext) -> String {
     match context.session_config().get_extension::<TierUser>() {
         Some(user) => user.0.clone(),
@@ -23,7 +23,7 @@ pub(crate) fn user_of(context: &TaskContext) -> String {
     }
 }
 
-/// How bytes of fragments are read once they are there.
+/// The engine that reads restored fragments. `None`: DataFusion reads them.
 #[derive(Clone)]
 pub(crate) struct Reads(pub(crate) Option<Engine>);
 
@@ -34,8 +34,8 @@ impl fmt::Debug for Reads {
 }
 
 impl Reads {
-    /// The plan over some fragments, its scans cooperative. Whether sharing is worth it depends on the table's bytes, not on
-    /// those of the fragments at hand.
+    /// The plan over some fragments, with cooperative scans. The table's bytes decide whether sharing is worthwhile,
+    /// not the bytes of these fragments.
     pub(crate) fn rewrite(
         &self,
         plan: Arc<dyn ExecutionPlan>,

@@ -1,8 +1,8 @@
-//! What other processes ask of the one that has a tier: to restore files and keep their footers, and to drop copies.
+//! Requests of other processes to the process that has a tier: restore files and keep their footers, drop copies.
 //!
-//! A request is a file in the folder `requests` of the cache, named by the process that asks and locked by it for as long as it
-//! waits; the answer is written beside it. A request whose lock is free belongs to a process that ended: what it wanted is
-//! cancelled.
+//! A request is a file in the folder `requests` of the cache. Its name is the process that asks, and that process
+//! locks it while it waits. The answer is written beside it. A request whose lock is free belongs to a process that
+//! has ended, and is cancelled.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -22,10 +22,10 @@ use crate::fragment::Fragment;
 use crate::host::Shared;
 use crate::tier::Tier;
 
-/// How often the process that has the tier looks for requests, and others for their answers.
+/// Interval at which the tier's process checks for requests, and other processes for their answers.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How long an answer that takes no restore may take.
+/// Time limit of an answer that needs no restore.
 const SHORT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ const SHORT: Duration = Duration::from_secs(60);
 enum Request {
     /// Restore these files once and keep their footers.
     Footers(Vec<Fragment>),
-    /// Drop the copies of files whose names are these, or begin so before a slash.
+    /// Drop the copies of the files with these names, or in the folders with these names.
     Drop(Vec<String>),
 }
 
@@ -43,17 +43,17 @@ struct Answer {
     dropped: Dropped,
 }
 
-/// Copies that were dropped from a cache, as people name their files.
+/// Copies that were dropped from a cache. The names are those of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dropped {
-    /// Those that were dropped.
+    /// The dropped files.
     pub files: Vec<String>,
-    /// Those that stay, because queries want them.
+    /// The files that stay, because queries want them.
     pub wanted: Vec<String>,
 }
 
-/// Drops the copies of these files, and of those below these folders, from a tier's cache. Kept footers stay. If another process
-/// has the tier, it drops those that no query wants.
+/// Drops the copies of these files, and of the files below these folders, from a tier's cache. Kept footers stay. If
+/// another process has the tier, it drops the copies that no query wants.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub fn drop_copies(config: &TierConfig, locations: &[String]) -> Result<Dropped,
     }
 }
 
-/// Has the process that has the tier drop copies.
+/// Asks the process that has the tier to drop copies.
 fn have_dropped(config: &TierConfig, names: Vec<String>) -> Result<Dropped, TierError> {
     let asked = Asked::new(&config.cache, &Request::Drop(names))?;
     let began = Instant::now();
@@ -89,12 +89,12 @@ fn have_dropped(config: &TierConfig, names: Vec<String>) -> Result<Dropped, Tier
     Err(refused(config, format!("it did not answer in {} s", SHORT.as_secs())))
 }
 
-/// The name of a file or folder as [`TierConfig::shown`] has it, without a slash at the end.
+/// The name of a file or folder as in [`TierConfig::shown`], without a slash at the end.
 fn named(config: &TierConfig, location: &str) -> String {
     let mut name = location.to_owned();
     if config.root.scheme() == "file" {
         let path = Path::new(location.strip_prefix("file://").unwrap_or(location));
-        // A file that is gone has no other name than the one that was given.
+        // A deleted file has only the given name.
         let path =
             path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned());
         name = path.display().to_string();
@@ -108,8 +108,8 @@ fn is_one_of(config: &TierConfig, fragment: &Fragment, names: &[String]) -> bool
     names.iter().any(|name| shown.strip_prefix(name.as_str()).is_some_and(below))
 }
 
-/// Has the process that has the tier restore these files and keep their footers. `progress` is told how many are left, and their
-/// bytes, after each.
+/// Asks the process that has the tier to restore these files and keep their footers. `progress` gets the number of
+/// files left and their bytes after each.
 pub(crate) async fn have_footers_kept(
     tier: &Tier,
     missing: Vec<Fragment>,
@@ -142,7 +142,7 @@ fn refused(config: &TierConfig, why: String) -> TierError {
 /// A request of this process. Dropping it withdraws it.
 struct Asked {
     path: PathBuf,
-    /// Locked.
+    /// The locked file.
     _file: File,
 }
 
@@ -163,7 +163,7 @@ impl Asked {
         Ok(Asked { path, _file: file })
     }
 
-    /// The answer, if it is there.
+    /// The answer, if there is one.
     fn answer(&self, config: &TierConfig) -> Result<Option<Answer>, TierError> {
         let path = self.path.with_extension("answer");
         let text = match fs::read(&path) {
@@ -215,7 +215,8 @@ pub(crate) fn serve(tier: &Tier) {
     });
 }
 
-/// Removes what processes left that ended before this one began. Who waits still, for one that has ended, waits for this one.
+/// Removes the requests of processes that have ended. A process that still waits for an earlier owner's answer waits
+/// for this process.
 fn remove_withdrawn(folder: &Path) {
     let waiting = requests(folder).into_iter().filter(|path| is_locked(path));
     let waiting: BTreeSet<PathBuf> = waiting.collect();

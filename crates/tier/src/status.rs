@@ -1,7 +1,8 @@
-//! What `coscan tier status` shows: what is pending, mounted and cached, for whom, expected when and at what cost.
+//! The status that `coscan tier status` shows: pending, mounted and cached fragments, with users, expected time and
+//! cost.
 //!
-//! The process that has the tier writes it to a file in the cache's folder; others read that. When no process has it,
-//! what lies in the folder and stands in the journal is the truth, and nothing is on its way.
+//! The process that has the tier writes the status to a file in the cache's folder, and others read this file. If no
+//! process has the tier, the status comes from the folder and the journal, and no restore is in progress.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -19,65 +20,65 @@ use crate::fetch::Fetcher;
 use crate::fragment::Fragment;
 use crate::journal::{Asked, Journal};
 
-/// A tier at one moment.
+/// The status of a tier at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TierStatus {
     /// Its name.
     pub tier: String,
-    /// When this was so.
+    /// The moment.
     pub at: DateTime<Utc>,
-    /// The process that has the tier; `None` if none has.
+    /// The process that has the tier. `None` if there is none.
     pub pid: Option<u32>,
     /// Fragments in the cache.
     pub cached: Vec<WantedFile>,
-    /// Their bytes and those of what is on its way.
+    /// Bytes of the cached fragments and of those in progress.
     pub used_bytes: u64,
-    /// What the cache may hold.
+    /// Maximum bytes in the cache.
     pub cache_bytes: u64,
-    /// Fragments on their way.
+    /// Drives, with the fragments that they fetch.
     pub fetching: Vec<Fetching>,
-    /// Fragments that are wanted and not on their way.
+    /// Wanted fragments that are not being fetched.
     pub pending: Vec<WantedFile>,
-    /// Restores that were asked for and paid, and have not come.
+    /// Restores that were requested and paid, and are not finished.
     pub asked: Vec<Asked>,
     /// Queries that wait or run.
     pub queries: Vec<Query>,
     /// Restores and recalls since the process started.
     pub fetches: u64,
-    /// Fetches that failed since then.
+    /// Failed fetches since the process started.
     pub failures: u64,
-    /// What restores cost in the last days that count.
+    /// Cost of restores in the days that count.
     pub spent: f64,
-    /// What they may cost.
+    /// Limit of this cost.
     pub cost_limit: Option<f64>,
-    /// What is pending will cost so much.
+    /// Price of the pending fragments.
     pub pending_price: f64,
-    /// When all that is pending will be there, as far as the definition's numbers are right.
+    /// Expected time at which all pending fragments are there, if the definition's numbers are right.
     pub expected: Option<DateTime<Utc>>,
 }
 
-/// A fragment and who wants it.
+/// A fragment and the users that want it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WantedFile {
     /// Its file.
     pub file: String,
     /// Its bytes.
     pub bytes: u64,
-    /// Who wants it.
+    /// The users that want it.
     #[serde(rename = "for")]
     pub whom: Vec<String>,
 }
 
-/// A drive, or a place among the restores that are under way at the same time.
+/// A drive, or one of the restores in progress.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fetching {
-    /// Which one.
+    /// Its number.
     pub drive: u32,
-    /// What is mounted in it.
+    /// The mounted medium.
     pub medium: Option<String>,
-    /// What it fetches.
+    /// The fragment that it fetches.
     pub fragment: Option<WantedFile>,
-    /// For how long it has been fetching that, in seconds.
+    /// Duration of this fetch so far, in seconds.
     #[serde(default)]
     pub fetching_s: Option<f64>,
 }
@@ -85,11 +86,11 @@ pub struct Fetching {
 /// A list of subqueries of a query.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Query {
-    /// Whose.
+    /// The query's user.
     pub user: String,
-    /// For how long it has been there, in seconds.
+    /// Age of the list in seconds.
     pub age_s: f64,
-    /// For how long it has had nothing to run, in seconds.
+    /// Time without a subquery to run, in seconds.
     pub waiting_s: Option<f64>,
     /// Subqueries that wait for fragments.
     pub pending: usize,
@@ -99,7 +100,7 @@ pub struct Query {
     pub done: usize,
 }
 
-/// What the scheduler's numbers are called.
+/// Names for the scheduler's numbers.
 pub(crate) struct Names<'a> {
     pub(crate) fragment: &'a dyn Fn(FragmentId) -> WantedFile,
     pub(crate) user: &'a dyn Fn(UserId) -> String,
@@ -169,7 +170,8 @@ impl TierStatus {
         write_whole(&path, &text).map_err(TierError::io("write", &path))
     }
 
-    /// What the process wrote last that has the tier, or what the last one left. `None` if there never was one.
+    /// Reads the last status of the process that has the tier, or of the last process that had it. `None` if there
+    /// never was one.
     ///
     /// # Errors
     ///
@@ -187,7 +189,7 @@ impl TierStatus {
         Ok(Some(if alive { status } else { status.left(config)? }))
     }
 
-    /// What is left of it without a process.
+    /// The part of the status that remains true without a process.
     fn left(self, config: &TierConfig) -> Result<Self, TierError> {
         let wanted = |fragment: Fragment| WantedFile {
             file: config.shown(&fragment),
@@ -213,7 +215,8 @@ impl TierStatus {
         })
     }
 
-    /// What queries wait for, for how long and until when, on one line; `None` if no query waits.
+    /// One line with the fragments that queries wait for, the time waited and the expected time. `None` if no query
+    /// waits.
     pub fn waiting(&self) -> Option<String> {
         let waited =
             self.queries.iter().filter(|query| query.pending > 0).filter_map(|query| query.waiting_s);
@@ -244,13 +247,13 @@ impl TierStatus {
         Some(text)
     }
 
-    /// How old it is.
+    /// The age of the status.
     pub fn age(&self) -> TimeDelta {
         Utc::now() - self.at
     }
 }
 
-/// A time in the unit that people would use.
+/// A time in a readable unit.
 fn spoken(seconds: f64) -> String {
     match seconds {
         ..120.0 => format!("{seconds:.0} s"),

@@ -1,7 +1,7 @@
-//! A tier's files as a store: listings come from the tier, bytes from the cache.
+//! A tier's files as an object store: listings come from the tier, bytes from the cache.
 //!
-//! Plans that know of tiers have fragments restored before they read (`plan/`). For everybody else the store is correct,
-//! too: footers are served from what is kept of them, and other bytes of a file that is not online have it restored first.
+//! Plans over tiers restore fragments before they read them (`plan/`). The store is also correct for all other
+//! readers. It serves footers from the kept ones. Other bytes of a file that is not online are restored first.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,7 +24,7 @@ use crate::tier::Tier;
 /// The files of a tier.
 pub struct TierStore {
     tier: Tier,
-    /// What listings told of files: asking for each file again costs a request.
+    /// Entries from listings. A request for each file would cost money.
     known: Arc<Known>,
 }
 
@@ -36,7 +36,7 @@ impl Known {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(location).cloned()
     }
 
-    /// An entry of the same version stays: one answer may have an ETag that another leaves out.
+    /// Adds an entry. An entry of the same version stays, because one answer may have an ETag that another omits.
     fn put(&self, meta: &ObjectMeta, tags: bool) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if !known.get(&meta.location).is_some_and(|known| Fragment::of(known, tags).is(meta, tags)) {
@@ -74,7 +74,7 @@ impl TierStore {
         Ok(meta)
     }
 
-    /// The listing, which is remembered as it passes by.
+    /// Remembers the entries of a listing as they pass.
     fn remembered(
         &self,
         listed: BoxStream<'static, Result<ObjectMeta>>,
@@ -91,7 +91,7 @@ impl TierStore {
         listed.boxed()
     }
 
-    /// Bytes of a fragment, from wherever they can be had.
+    /// Bytes of a fragment from the footer, the cache or the tier.
     async fn read(&self, meta: ObjectMeta, range: Range<u64>) -> Result<GetResult> {
         let fetcher = self.tier.fetcher();
         let fragment = Fragment::of(&meta, self.tags());
@@ -101,7 +101,8 @@ impl TierStore {
             range: range.clone(),
             attributes: Attributes::default(),
         };
-        // The first read of a cached file after a start computes its checksum: plans that want its footer need not wait for that.
+        // The first read of a cached file after a start computes its checksum. Plans that want only the footer need
+        // not wait for this.
         if let Some(bytes) = fetcher.cache.footer(&fragment, range.clone()) {
             let bytes = futures::stream::once(async move { Ok(bytes) });
             return Ok(result(GetResultPayload::Stream(bytes.boxed())));
@@ -120,7 +121,7 @@ impl TierStore {
         }
         let list = self.tier.submit("a read without a plan", vec![vec![vec![fragment.clone()]]]).await?;
         while let Some(ready) = list.next().await? {
-            // The open file stays readable when the fragment leaves.
+            // The open file stays readable when the fragment leaves the cache.
             let file = self.cached(&fragment).await?;
             list.done(ready);
             if let Some(file) = file {
@@ -162,13 +163,13 @@ impl fmt::Display for TierStore {
     }
 }
 
-/// What readers are told of a file.
+/// A file's directory entry for readers.
 fn told(tier: &Tier, mut meta: ObjectMeta) -> ObjectMeta {
     tier.tell(&mut meta);
     meta
 }
 
-/// Fails for a stub that lost its length. Readers take a file without bytes for no file, and would leave out its rows.
+/// Fails for a stub that lost its length. Readers skip a file without bytes, so its rows would be missing.
 async fn has_length(tier: &Tier, meta: &ObjectMeta) -> Result<()> {
     let driver = &tier.fetcher().driver;
     let may_be_stub = driver.looks_again().is_some() && meta.location.as_ref().ends_with(".parquet");

@@ -1,8 +1,9 @@
-//! Tables whose files lie in a tier: `CREATE EXTERNAL TABLE .. OPTIONS ('coscan.tier' 'NAME')`, or a location under a
-//! tier's root.
+//! Tables whose files lie in a tier: `CREATE EXTERNAL TABLE .. OPTIONS ('coscan.tier' 'NAME')`, or a location under
+//! a tier's root.
 //!
-//! They are DataFusion's listing tables over the tier's store. What is particular: footers of files that are not online
-//! cannot be read, so that columns have to be named, or footers kept before (`coscan tier footers`).
+//! They are DataFusion's listing tables over the tier's store. One thing differs: footers of files that are not
+//! online cannot be read. The statement must name the columns, or footers must be kept before (`coscan tier
+//! footers`).
 
 use std::sync::Arc;
 
@@ -26,14 +27,14 @@ use crate::tiers::{Tiers, address};
 /// The option that names a table's tier.
 const OPTION: &str = "coscan.tier";
 
-/// A footer is read exactly, not with half a megabyte before it: only the footer itself is kept.
+/// A footer is read exactly, without half a megabyte before it, because only the footer is kept.
 const FOOTER_HINT: (&str, &str) = ("format.metadata_size_hint", "8");
 
-/// What makes tables of `CREATE EXTERNAL TABLE`.
+/// The factory for tables of `CREATE EXTERNAL TABLE`.
 #[derive(Debug)]
 pub(crate) struct TierTables {
     tiers: Tiers,
-    /// What made them before.
+    /// The factory for all other tables.
     plain: Arc<dyn TableProviderFactory>,
 }
 
@@ -77,8 +78,8 @@ impl TableProviderFactory for TierTables {
     }
 }
 
-/// A table in a tier: a listing table that does without statistics where footers are not known. Plans know less then,
-/// results are the same.
+/// A table in a tier: a listing table that plans without statistics if footers are not known. The plan has less
+/// information; results are the same.
 #[derive(Debug)]
 struct TierTable(Arc<dyn TableProvider>);
 
@@ -128,7 +129,7 @@ impl TableProvider for TierTable {
     }
 }
 
-/// The session without the wish for statistics.
+/// The session with statistics disabled.
 fn modest(state: &dyn Session) -> Result<Box<SessionState>> {
     let Some(state) = state.as_any().downcast_ref::<SessionState>() else {
         return plan_err!("tables in a tier need DataFusion's own session");
@@ -138,12 +139,13 @@ fn modest(state: &dyn Session) -> Result<Box<SessionState>> {
     Ok(Box::new(state))
 }
 
-/// Whether a footer that is not known is at the bottom of it.
+/// Returns true if the cause of the error is an unknown footer.
 fn is_footer_unknown(error: &DataFusionError) -> bool {
     matches!(TierError::inside(error), Some(TierError::FooterUnknown { .. }))
 }
 
-/// The error of a file of the table whose footer is not kept and that is not online; `None` without such a file.
+/// The error for a file of the table whose footer is not kept and that is not online. `None` if there is no such
+/// file.
 async fn footer_unknown(tier: &Tier, locations: &[String], state: &dyn Session) -> Result<Option<TierError>> {
     let mut unknown = Vec::new();
     for location in locations {

@@ -1,6 +1,6 @@
-//! A tier as plans see it: opened, asked what is missing and what that costs, given lists of subqueries.
+//! A tier as plans see it: it opens, states the missing fragments and their price, and takes lists of subqueries.
 //!
-//! What is done for the lists is in `host/`.
+//! `host/` executes the lists.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::list::{SqList, Subqueries};
 use crate::requests;
 use crate::status::TierStatus;
 
-/// The number of files that are asked at the same time whether they are online.
+/// Maximum number of concurrent requests for the state of files.
 const QUESTIONS_AT_ONCE: usize = 16;
 
 /// A tier. Cloning is cheap; clones are the same tier.
@@ -39,20 +39,20 @@ impl fmt::Debug for Tier {
 }
 
 impl Tier {
-    /// Opens a tier: its cache with what an earlier process left there, and its journal. Restores that an earlier
-    /// process asked for are fetched as soon as they come.
+    /// Opens a tier with its journal and its cache, which has the fragments of earlier processes. Restores that an
+    /// earlier process requested are fetched as soon as they finish.
     ///
-    /// Has to be called inside a runtime, which does the work from then on.
+    /// Must be called inside a runtime. The tier's tasks run on it.
     ///
     /// # Errors
     ///
-    /// If the definition does not hold, or the cache cannot be used.
+    /// If the definition is wrong, or the cache cannot be used.
     pub fn open(config: TierConfig) -> Result<Self, TierError> {
         let opened = driver::open(&config)?;
         Tier::over(config, opened)
     }
 
-    /// Opens a tier in an archive class, with credentials that are not in the environment: `builder` has them.
+    /// Opens a tier in an archive class with the credentials of `builder`, which need not be in the environment.
     ///
     /// # Errors
     ///
@@ -72,18 +72,18 @@ impl Tier {
         Ok(tier)
     }
 
-    /// Looks at a tier that another process may have open: what is cached, kept and under way, as it is now. Nothing is
-    /// restored, and nothing in its cache is changed.
+    /// Opens a tier read-only, while another process may have it open. Shows the current state. Nothing is restored,
+    /// and the cache does not change.
     ///
     /// # Errors
     ///
-    /// If the definition does not hold, or the cache cannot be read.
+    /// If the definition is wrong, or the cache cannot be read.
     pub fn look(config: TierConfig) -> Result<Self, TierError> {
         let opened = driver::open(&config)?;
         Ok(Tier(Shared::look(config, opened)?))
     }
 
-    /// Whether this process has the tier's cache, and may restore files.
+    /// Returns true if this process has the tier's cache, and so may restore files.
     pub(crate) fn is_ours(&self) -> bool {
         self.fetcher().cache.is_ours()
     }
@@ -101,7 +101,7 @@ impl Tier {
         &self.0.fetcher.config
     }
 
-    /// What it looks like now: in the process that has it, if one has.
+    /// The tier's current status, from the process that has it, if there is one.
     pub fn status(&self) -> TierStatus {
         let of_others = if self.is_ours() { None } else { TierStatus::read(self.config()).ok().flatten() };
         of_others.unwrap_or_else(|| self.0.report())
@@ -111,11 +111,11 @@ impl Tier {
         &self.0.fetcher
     }
 
-    /// Submits subqueries: for each one, and each of its inputs, the fragments it reads together.
+    /// Submits subqueries. Each has, per input, the fragments that it reads together.
     ///
     /// # Errors
     ///
-    /// If they can never be executed: a fragment is larger than the cache, or the limit on cost would be exceeded.
+    /// If they can never be executed: a fragment is larger than the cache, or the cost limit would be exceeded.
     pub async fn submit(&self, user: &str, subqueries: Subqueries) -> Result<SqList, TierError> {
         if !self.is_ours() {
             return Err(TierError::CacheInUse { dir: self.config().cache.clone() });
@@ -129,14 +129,15 @@ impl Tier {
         Ok(self.0.submit(user, subqueries))
     }
 
-    /// Whether all these may be restored, as far as the limit on cost goes.
+    /// Checks that all these fragments may be restored within the cost limit.
     ///
     /// # Errors
     ///
-    /// If it would be exceeded, or the tier cannot be asked what is online.
+    /// If the limit would be exceeded, or the tier cannot state which files are online.
     pub(crate) async fn affords(&self, wanted: impl IntoIterator<Item = Fragment>) -> Result<(), TierError> {
         let Some(limit) = self.config().cost_limit else { return Ok(()) };
-        // What is asked for in the meantime counts neither as spent nor as missing: nobody is refused for it.
+        // The spent amount is read first. A restore that is requested in between counts neither as spent nor as
+        // missing, so it never causes a refusal.
         let spent = self.fetcher().spent();
         let missing = self.to_restore(wanted).await?;
         let price = self.config().prices(missing.iter().map(|fragment| fragment.bytes));
@@ -146,8 +147,8 @@ impl Tier {
         Ok(())
     }
 
-    /// The fragments of these that would have to be restored: not cached, not on their way, not online. In the order of
-    /// their names.
+    /// The fragments that would have to be restored: not cached, not in progress, not online. In the order of their
+    /// names.
     ///
     /// # Errors
     ///
@@ -180,8 +181,8 @@ impl Tier {
         Ok(missing)
     }
 
-    /// What readers are told of a file. They take another ETag or version for another file: an ETag that a recall may change is
-    /// left out, and a copy that takes the place of a wrong one is another version.
+    /// Sets the ETag and the version that readers see of a file, since they treat another ETag or version as another
+    /// file. An ETag that a recall may change is removed. A copy that replaces a wrong copy gets another version.
     pub(crate) fn tell(&self, meta: &mut ObjectMeta) {
         let Fetcher { cache, driver, .. } = self.fetcher();
         let tags = driver.tags_survive();
@@ -189,8 +190,8 @@ impl Tier {
         meta.e_tag = meta.e_tag.take().filter(|_| tags);
     }
 
-    /// The error of a query that read these fragments. Those whose copies cannot be decoded leave the cache, so that the next
-    /// query restores them again, and the error says so.
+    /// The error of a query that read these fragments. Fragments whose copies cannot be decoded leave the cache, so
+    /// that the next query restores them again. The error says so.
     pub(crate) async fn doubted(&self, fragments: Vec<Fragment>, error: DataFusionError) -> DataFusionError {
         if !may_come_from_bytes(&error) {
             return error;
@@ -219,12 +220,13 @@ impl Tier {
         looked.await.unwrap_or_else(|panicked| Err(ParquetError::General(panicked.to_string())))
     }
 
-    /// How often media would change if these lists came step by step and no other list was there, and how long that would take.
+    /// Simulates these lists step by step, without other lists. Returns the number of changes of medium and the
+    /// duration.
     pub(crate) fn rehearse(&self, steps: Vec<Vec<Subqueries>>) -> (u64, Duration) {
         self.0.rehearse(steps)
     }
 
-    /// The error of a footer that is asked for and not known.
+    /// The error for a footer that is requested but not known.
     pub(crate) fn footer_unknown(&self, fragment: &Fragment) -> TierError {
         let config = self.config();
         let definition = config.definition.as_deref().map(|path| path.display().to_string());
@@ -232,12 +234,12 @@ impl Tier {
         TierError::FooterUnknown { file: config.shown(fragment), definition }
     }
 
-    /// The fragment is not in the cache any more, although it was not evicted.
+    /// Handles a fragment that left the cache without an eviction.
     pub(crate) fn lost(&self, fragment: &Fragment) {
         self.0.lost(fragment, None);
     }
 
-    /// Computes the checksum of a fragment from before a restart; one that is damaged is fetched again.
+    /// Computes the checksum of a fragment from before a restart. A damaged fragment is fetched again.
     async fn check(&self, fragment: &Fragment) -> Result<(), TierError> {
         let cache = &self.fetcher().cache;
         if !cache.is_unchecked(fragment) {
@@ -255,7 +257,7 @@ impl Tier {
         Ok(())
     }
 
-    /// Fails for a fragment that the cache can never hold.
+    /// Fails for a fragment that is larger than the cache.
     fn fits(&self, fragment: &Fragment) -> Result<(), TierError> {
         let budget = self.config().cache_bytes;
         if fragment.bytes <= budget {
@@ -270,7 +272,7 @@ impl Tier {
     }
 }
 
-/// Whether an error may come from the bytes of a file, and not from the query.
+/// Returns true if an error may come from the bytes of a file, and not from the query.
 fn may_come_from_bytes(error: &DataFusionError) -> bool {
     if TierError::inside(error).is_some() {
         return false;

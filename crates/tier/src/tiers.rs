@@ -1,7 +1,7 @@
 //! The tiers of a process, and the addresses of their files.
 //!
-//! The files of a tier have addresses of their own, `tier+NAME` before the scheme's own path, so that everybody who meets
-//! a scan of them knows whose they are.
+//! The files of a tier have addresses of their own: `tier+NAME` before the scheme's own path. So each scan shows the
+//! tier that it reads.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::error::TierError;
 use crate::store::TierStore;
 use crate::tier::Tier;
 
-/// What a tier's addresses begin with.
+/// The prefix of a tier's addresses.
 const SCHEME: &str = "tier+";
 
 /// The tiers that a process has opened. Cloning is cheap.
@@ -39,7 +39,7 @@ impl Tiers {
         Tiers::of_open(configs.into_iter().map(Tier::open).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// Opens tiers for looking at them, also while another process has them; see [`Tier::look`].
+    /// Opens tiers read-only, also while another process has them; see [`Tier::look`].
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Tiers {
         Tiers::of_open(configs.into_iter().map(Tier::look).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// Opens tiers, or looks at those whose cache another process has.
+    /// Opens tiers. Opens those whose cache another process has read-only.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Tiers {
         Tiers::of_open(configs.into_iter().map(open).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// Tiers that are open.
+    /// The set of these open tiers.
     ///
     /// # Errors
     ///
@@ -96,13 +96,13 @@ impl Tiers {
         })
     }
 
-    /// The tier whose files the store's address stands for.
+    /// The tier that the store's address belongs to.
     pub(crate) fn at(&self, url: &ObjectStoreUrl) -> Option<Tier> {
         let name = url.as_str().strip_prefix(SCHEME)?.split(':').next()?;
         self.0.get(name).map(|store| store.tier().clone())
     }
 
-    /// The tier under whose root a location lies.
+    /// The tier whose root contains a location.
     pub(crate) fn around(&self, location: &str) -> Option<&Tier> {
         self.all().find(|tier| address(tier.config(), location).is_ok())
     }
@@ -132,7 +132,7 @@ pub(crate) fn address(config: &TierConfig, location: &str) -> Result<String, Tie
     Ok(format!("{SCHEME}{}:{rest}", config.name))
 }
 
-/// A text with the addresses that files of tiers have in a session replaced by those that people write.
+/// Replaces the session's addresses of tier files in a text by those of the definitions.
 pub fn plain_addresses(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

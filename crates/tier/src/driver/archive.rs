@@ -1,8 +1,8 @@
-//! Objects of an archive class of S3: `HEAD` tells whether an object is online, `POST ?restore` asks for it.
+//! Objects of an archive class of S3: `HEAD` returns the state of an object, `POST ?restore` requests its restore.
 //!
-//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/restoring-objects.html>. Requests are signed as those of the
-//! store, by the same credentials. A restored copy goes after some days, which its expiry date tells; an object of
-//! intelligent tiering is moved back for good, and S3 refuses a request that names days for it.
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/restoring-objects.html>. Requests are signed with the
+//! store's credentials. A restored copy expires after some days; the response states its expiry date. An object of
+//! intelligent tiering is moved back permanently, and S3 refuses a request that names days for it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,10 +22,11 @@ use crate::driver::{Driver, Ledger, Opened};
 use crate::error::TierError;
 use crate::fragment::Fragment;
 
-/// Classes whose objects have to be restored. One of intelligent tiering may have to be: its archive status says so.
+/// Classes whose objects have to be restored. An object of intelligent tiering may also have to be; its archive
+/// status says so.
 const OFFLINE_CLASSES: [&str; 2] = ["GLACIER", "DEEP_ARCHIVE"];
 
-/// So many requests are on their way at the same time, however many restores are: each may need a connection.
+/// Maximum number of requests in flight, for any number of restores: each may need a connection.
 const REQUESTS_AT_ONCE: usize = 64;
 
 #[derive(Debug)]
@@ -70,11 +71,11 @@ pub(crate) fn open(
     Ok((Arc::new(store), Arc::new(driver)))
 }
 
-/// Where an object is.
+/// The state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Online,
-    /// Of a class whose restored copies go after the days that were asked for, or not.
+    /// The object has to be restored. `for_days`: the restored copy expires after the requested days.
     Archived {
         for_days: bool,
     },
@@ -104,7 +105,7 @@ impl Driver for S3Archive {
         let started = Instant::now();
         let mut last = String::from("nothing was heard");
         loop {
-            // A store that does not answer now and then is no reason to give up what was paid for.
+            // A store that sometimes does not answer is no reason to give up a restore that is paid for.
             match self.place(fragment).await {
                 Ok(Place::Online) => return Ok(()),
                 Ok(Place::OnItsWay) => "the restore is under way".clone_into(&mut last),
@@ -133,7 +134,7 @@ impl Driver for S3Archive {
     }
 
     async fn release(&self, _: &Fragment) {
-        // A restored copy goes by itself after the days that were paid for.
+        // A restored copy expires by itself after the days that were paid for.
     }
 
     fn tags_survive(&self) -> bool {
@@ -174,7 +175,7 @@ impl S3Archive {
         Ok(place(class, archive, header("x-amz-restore"), Utc::now()))
     }
 
-    /// Asks for a restore; says whether it is this request that is taken up, not that of somebody else.
+    /// Asks for a restore. Returns true if S3 took up this request, and false if an earlier request is in progress.
     async fn ask(&self, fragment: &Fragment, for_days: bool) -> Result<bool, TierError> {
         let days = if for_days { format!("<Days>{}</Days>", self.archive.days) } else { String::new() };
         let body = format!(
@@ -192,10 +193,11 @@ impl S3Archive {
             advice,
         };
         match (status, tagged(&text, "Code")) {
-            // 202: it begins. 200: the copy is there, and stays for so many days from now on. 409: somebody has asked.
+            // 202: the restore begins. 200: the copy is there, and its days count from this request. 409: a restore
+            // is in progress.
             (200 | 202, _) => Ok(true),
             (409, Some("RestoreAlreadyInProgress")) => Ok(false),
-            // The object has changed its class: what it is now the next look tells.
+            // The object has changed its class. The next `HEAD` returns its state.
             (403, Some("InvalidObjectState")) => {
                 Err(other(fragment, format!("POST ?restore was answered by {status} {}", reason(&text))))
             }
@@ -219,7 +221,7 @@ impl S3Archive {
     ) -> Result<HttpResponse, TierError> {
         let failed = |error: &dyn std::fmt::Display| other(fragment, error.to_string());
         let _turn = self.requests.acquire().await.map_err(|closed| failed(&closed))?;
-        // Signed for nobody: what is wanted is the object's address as the store writes it.
+        // Only the object's address, as the store writes it, is needed. The signature is not used.
         let get = HttpRequest::new(HttpRequestBody::empty()).method().clone();
         let path = fragment.path();
         let address = self.store.signed_url(get, &path, Duration::from_secs(60));
@@ -235,7 +237,7 @@ impl S3Archive {
     }
 }
 
-/// Where an object is by the headers of its class, its archive status and its restore.
+/// The state of an object, from the headers of its class, its archive status and its restore.
 fn place(
     class: Option<&str>,
     archive_status: Option<&str>,
@@ -253,13 +255,13 @@ fn place(
     }
 }
 
-/// Until when a restored copy stays.
+/// The expiry time of a restored copy.
 fn expiry(restore: &str) -> Option<DateTime<Utc>> {
     let date = restore.split_once("expiry-date=\"")?.1.split_once('"')?.0;
     DateTime::parse_from_rfc2822(date).ok().map(|date| date.to_utc())
 }
 
-/// What S3 says of an error: its code and its words.
+/// The code and the message of an error of S3.
 fn reason(text: &str) -> String {
     let (code, message) = (tagged(text, "Code"), tagged(text, "Message"));
     match (code, message) {

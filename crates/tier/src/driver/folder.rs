@@ -1,6 +1,6 @@
-//! A folder whose files are recalled and released by commands, as people with an HSM or LTFS have them.
+//! A folder whose files are recalled and released by commands, as with an HSM or LTFS.
 //!
-//! A command is given one path, runs in a process group of its own, and is killed when it takes too long.
+//! A command gets one path, runs in a process group of its own, and is killed when it takes too long.
 
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
@@ -18,13 +18,13 @@ use crate::driver::{Driver, Ledger, Opened};
 use crate::error::TierError;
 use crate::fragment::Fragment;
 
-/// How much of what a command says is kept for its error.
+/// Maximum bytes of a command's output that are kept for its error.
 const SAID_BYTES_MAX: u64 = 400;
 
-/// Commands that answer at once, `release` and `online`, may take so long.
+/// Time limit of the short commands, `release` and `online`.
 const SHORT: Duration = Duration::from_secs(60);
 
-/// The first pause before `online` is asked again.
+/// The first pause between two runs of `online`.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Driver for Commands {
         let ended = self.run(command, fragment, SHORT).await?;
         match ended.status.code() {
             Some(0) => Ok(true),
-            // What a shell says of a command that it cannot run must not be taken for "offline".
+            // A shell that cannot run the command exits with 126 or 127. This does not mean "offline".
             Some(126 | 127) | None => Err(self.failed(command, fragment, ended.outcome())),
             Some(_) => Ok(false),
         }
@@ -83,7 +83,7 @@ impl Driver for Commands {
             Ok(ended) => self.failed(command, fragment, ended.outcome()),
             Err(error) => error,
         };
-        // The query has its data: only the tier's own disk fills.
+        // The query has its data. Only the tier's own disk fills up.
         tracing::warn!(%failed, "release");
     }
 
@@ -93,7 +93,7 @@ impl Driver for Commands {
 }
 
 impl Commands {
-    /// Waits until `online` says that the file can be read: a recall may end when the system has taken it up.
+    /// Waits until `online` says that the file can be read. A recall may end when the system has only accepted it.
     async fn online(&self, fragment: &Fragment, until: Instant, timeout: Duration) -> Result<(), TierError> {
         if self.folder.online.is_none() {
             return Ok(());
@@ -132,7 +132,7 @@ impl Commands {
     }
 }
 
-/// A store of the whole file system leaves out the first slash.
+/// In a store of the whole file system, locations have no leading slash.
 fn path_of(fragment: &Fragment) -> PathBuf {
     Path::new("/").join(&fragment.location)
 }
@@ -148,10 +148,10 @@ impl Ended {
     }
 }
 
-/// Runs a command to its end, or kills it and all it started.
+/// Runs a command to its end, or kills it with all its child processes.
 fn run(arguments: &[String], timeout: Duration) -> Result<Ended, String> {
     let Some((program, rest)) = arguments.split_first() else { return Err("is empty".to_owned()) };
-    // A file takes what it says without anybody having to read along.
+    // A file takes the output without a thread that reads it.
     let mut said = tempfile::tempfile().map_err(|error| error.to_string())?;
     let errors = said.try_clone().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::fragment::sample;
 
-    /// Nothing is written down.
+    /// A ledger that records nothing.
     struct Free;
 
     impl Ledger for Free {
@@ -232,7 +232,7 @@ mod tests {
     #[tokio::test]
     async fn a_command_that_hangs_is_killed_with_its_children() {
         let dir = tempfile::tempdir().expect("a folder");
-        // The shell's child has a lock as long as it lives.
+        // The shell's child holds a lock as long as it lives.
         let (begun, lock) = (dir.path().join("begun"), dir.path().join("lock"));
         let recall = format!("(flock 9; echo > {}; sleep 1000) 9>{} & wait", begun.display(), lock.display());
         // On a slow machine the shell needs a while to begin.

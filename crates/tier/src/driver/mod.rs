@@ -1,6 +1,6 @@
-//! How a file of a tier becomes readable, and stops being so. One kind of tier per file.
+//! Restore and release of a tier's files. One kind of tier per file.
 //!
-//! A driver knows one file at a time. Order, retries, costs and the copy into the cache are others' business.
+//! A driver handles one file at a time. Order, retries, costs and the copy into the cache are decided elsewhere.
 
 pub(crate) mod archive;
 mod folder;
@@ -17,32 +17,34 @@ use crate::config::{Kind, TierConfig};
 use crate::error::TierError;
 use crate::fragment::Fragment;
 
-/// What makes files of a tier readable.
+/// Makes files of a tier readable.
 #[async_trait]
 pub trait Driver: Debug + Send + Sync {
-    /// Whether the file can be read as it is.
+    /// Returns true if the file can be read without a restore.
     ///
     /// # Errors
     ///
-    /// If that cannot be found out, or the file is not the fragment's any more.
+    /// If the state cannot be found out, or if the file is not the fragment's any more.
     async fn is_online(&self, fragment: &Fragment) -> Result<bool, TierError>;
 
-    /// Whether a restore that was asked for is under way or has come; otherwise it would have to be asked for again.
+    /// Returns true if an earlier restore is in progress or complete. Otherwise the restore has to be requested
+    /// again.
     ///
     /// # Errors
     ///
     /// As [`is_online`](Self::is_online).
     async fn has_begun(&self, fragment: &Fragment) -> Result<bool, TierError>;
 
-    /// The longest pause between looks at a file whose restore ended and that is not there; `None` if that cannot be.
+    /// The longest pause between checks for a file whose restore ended but which is not there. `None` if such checks
+    /// are not needed.
     fn looks_again(&self) -> Option<Duration>;
 
-    /// Makes the file readable, and returns when it is. A restore that is under way already is waited for. Whatever is asked
-    /// of the tier is entered in the ledger before.
+    /// Makes the file readable, and returns when it is readable. Waits for a restore that is already in progress.
+    /// Each request to the tier is entered in the ledger before it is sent.
     ///
     /// # Errors
     ///
-    /// If the ledger or the tier refuses, the tier fails, or needs longer than `timeout`.
+    /// If the ledger or the tier refuses, the tier fails, or the restore takes longer than `timeout`.
     async fn restore(
         &self,
         fragment: &Fragment,
@@ -50,27 +52,27 @@ pub trait Driver: Debug + Send + Sync {
         ledger: &dyn Ledger,
     ) -> Result<(), TierError>;
 
-    /// The file is cached: the tier may take its disk copy back.
+    /// The file is cached, so the tier may delete its disk copy.
     async fn release(&self, fragment: &Fragment);
 
-    /// Whether the store's ETags stay the same when a file is restored.
+    /// Returns true if the store's ETags stay the same when a file is restored.
     fn tags_survive(&self) -> bool;
 }
 
-/// Where it is written down what is asked of a tier, which may cost something.
+/// Records the requests to a tier, which may cost money.
 pub trait Ledger: Send + Sync {
-    /// A restore is about to be asked for. It counts unless it was asked for before and not taken up.
+    /// A restore is about to be requested. It counts, unless an earlier request was not taken up.
     ///
     /// # Errors
     ///
-    /// If it may not be asked for: it would cost too much, or cannot be written down.
+    /// If the request is not allowed: it would cost too much, or cannot be recorded.
     fn asks(&self) -> Result<(), TierError>;
 
-    /// The tier has taken up what was asked for. To ask again counts again.
+    /// The tier has taken up the request. Another request counts again.
     fn taken(&self);
 }
 
-/// The store that lists and reads a tier's files, and what makes them readable.
+/// The store that lists and reads a tier's files, and the driver that makes them readable.
 pub(crate) type Opened = (Arc<dyn ObjectStore>, Arc<dyn Driver>);
 
 /// The store that lists and reads the tier's files, and the driver for it.

@@ -1,4 +1,4 @@
-//! What a host tells of itself: its status, and what lists would take; and what others have it drop.
+//! The host's status, forecasts of lists, and removal of cached copies on request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::list::Subqueries;
 use crate::status::{self, TierStatus};
 
 impl Shared {
-    /// How often media would change if these lists came one step after the other, those of a step together, and no other list
-    /// was there, and how long that would take.
+    /// Simulates lists and returns the number of changes of medium and the duration. The steps run one after the
+    /// other, the lists of a step together, and without other lists.
     pub(crate) fn rehearse(&self, steps: Vec<Vec<Subqueries>>) -> (u64, Duration) {
         let mut state = self.state();
         let mut named = Vec::new();
@@ -23,7 +23,7 @@ impl Shared {
         (rehearsal.switches, Duration::from_nanos(rehearsal.time.as_nanos()))
     }
 
-    /// Drops copies from the cache, unless a query wants them. Returns those that were dropped and those that were not.
+    /// Drops copies from the cache, unless a query wants them. Returns the dropped fragments and those that stayed.
     pub(crate) fn drop_copies(
         self: &Arc<Self>,
         is_meant: impl Fn(&Fragment) -> bool,
@@ -45,7 +45,7 @@ impl Shared {
         (dropped, wanted)
     }
 
-    /// What the tier looks like now.
+    /// The current status of the tier.
     pub(crate) fn report(&self) -> TierStatus {
         let state = self.state();
         let fragment = |id: FragmentId| status::WantedFile {

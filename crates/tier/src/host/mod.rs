@@ -1,9 +1,9 @@
 //! The host of the scheduler of fragments.
 //!
-//! The scheduler (`coscan-media`) decides for all queries which fragment is fetched next, and which leaves the cache. Here
-//! its actions are carried out in real time: a fetch is a task, an eviction removes a file, and a batch that is ready goes
-//! to the list that waits for it. The tier itself changes media during the next recall. `looks.rs` tells what there is, and what
-//! would be.
+//! The scheduler (`coscan-media`) decides for all queries which fragment is fetched next and which leaves the cache.
+//! The host carries out its actions in real time. A fetch is a task, and an eviction removes a file. A batch that is
+//! ready goes to the list that waits for it. The tier itself changes media during the next recall. `looks.rs` has
+//! status and forecasts.
 
 mod looks;
 
@@ -29,20 +29,20 @@ use crate::journal::Journal;
 use crate::list::{Lists, Mailbox, SqList, Subqueries};
 use crate::placement::{Placement, library, span};
 
-/// The pause before a fetch that failed is tried again; the second one is twice as long.
+/// The pause after a fetch that failed. Each further failure doubles it.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// The policy that has settings of its own.
 const TAPE_QUEUE: &str = "tape-queue";
 
-/// How often the status file is brought up to date while something is under way.
+/// Interval at which the status file is updated while work is in progress.
 const STATUS_EVERY: Duration = Duration::from_millis(500);
 
 pub(crate) struct Shared {
     pub(crate) fetcher: Fetcher,
     placement: Placement,
     state: Mutex<State>,
-    /// Where fetches run.
+    /// The runtime of fetches.
     pub(crate) runtime: Handle,
     start: Instant,
 }
@@ -55,17 +55,18 @@ struct State {
     lists: BTreeMap<ListId, ListEntry>,
     submitted: u64,
     users: BTreeMap<UserId, String>,
-    /// Which deadline somebody sleeps until.
+    /// The deadline that a task sleeps until.
     alarm: Option<coscan_media::Instant>,
-    /// Whether somebody writes the status file.
+    /// Set while a task writes the status file.
     reporting: bool,
 }
 
-/// A fragment by its number.
+/// A fragment, found by its number.
 struct Known {
     fragment: Fragment,
     failures: u32,
-    /// How long the attempts took that failed one after the other, pauses included: together they have the tier's `timeout`.
+    /// Duration of the consecutive failed attempts, pauses included. All attempts together have the tier's
+    /// `timeout`.
     spent: Duration,
     error: Option<TierError>,
 }
@@ -84,7 +85,8 @@ struct ListEntry {
 }
 
 impl Shared {
-    /// Starts the host of a tier, with what an earlier process left in the cache and the journal.
+    /// Starts the host of a tier, with the fragments and restores that an earlier process left in the cache and the
+    /// journal.
     ///
     /// # Errors
     ///
@@ -95,7 +97,7 @@ impl Shared {
         Self::over(config, opened, cache, journal)
     }
 
-    /// The same for looking at a tier that another process may have: nothing is restored, and nothing written.
+    /// Opens a tier read-only, while another process may have it. Nothing is restored and nothing is written.
     ///
     /// # Errors
     ///
@@ -149,8 +151,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// The fragment is not in the cache any more, although it was not evicted. Those who read it are told why, if that is
-    /// known.
+    /// Handles a fragment that left the cache without an eviction. Its readers get the error `why`, if it is known.
     pub(crate) fn lost(self: &Arc<Self>, fragment: &Fragment, why: Option<TierError>) {
         let mut state = self.state();
         let Some(fragment) = state.ids.get(&fragment.key()).copied() else { return };
@@ -190,7 +191,7 @@ impl Shared {
         named
     }
 
-    /// The number of a fragment; a new one is told to the scheduler.
+    /// The number of a fragment. A new fragment is added to the scheduler.
     fn id(&self, state: &mut State, fragment: Fragment) -> FragmentId {
         let key = fragment.key();
         if let Some(id) = state.ids.get(&key) {
@@ -198,10 +199,10 @@ impl Shared {
         }
         let id = FragmentId(state.fragments.len() as u64);
         let (medium, position) = self.placement.of(&fragment.location);
-        // A scheduler counts at least a byte; whether an empty file is a table is the reader's question.
+        // The scheduler counts at least one byte. The reader decides whether an empty file is a table.
         let placed = Placed { id, medium, position, bytes: fragment.bytes.max(1) };
         if let Err(error) = state.scheduler.add_fragment(placed) {
-            // It stays unknown there, and who wants it is told so.
+            // The scheduler does not know the fragment, so a query that wants it gets an error.
             tracing::error!(%error, %fragment, "a fragment the scheduler does not take");
         }
         state.ids.insert(key, id);
@@ -209,7 +210,7 @@ impl Shared {
         id
     }
 
-    /// Tells the scheduler what happened and carries out what it wants.
+    /// Passes an event to the scheduler and carries out its actions.
     fn handle(self: &Arc<Self>, state: &mut State, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -307,7 +308,7 @@ impl Shared {
         Event::Failed { drive, fault }
     }
 
-    /// The error behind what the scheduler says.
+    /// The error that belongs to a reason of the scheduler.
     fn unready(&self, state: &State, reason: Reason) -> TierError {
         let fragment = match reason {
             Reason::Unreadable { fragment, .. }
@@ -347,7 +348,7 @@ impl Shared {
         });
     }
 
-    /// Fragments in the cache, and restores that were asked for, from before a restart.
+    /// Registers fragments in the cache and requested restores from before a restart.
     fn find_what_is_there(self: &Arc<Self>) {
         let pending = self.fetcher.journal.pending();
         let mut state = self.state();
@@ -386,7 +387,7 @@ impl Shared {
         })));
     }
 
-    /// Who wants a fragment.
+    /// The users that want a fragment.
     fn whom(&self, state: &State, id: FragmentId) -> Vec<String> {
         let lists = state.lists.values().filter(|list| list.fragments.binary_search(&id).is_ok());
         let mut names: Vec<String> = lists.filter_map(|list| state.users.get(&list.user).cloned()).collect();
@@ -401,7 +402,7 @@ impl Shared {
         }
     }
 
-    /// Keeps the status file up to date until nothing is under way.
+    /// Updates the status file until no work is in progress.
     fn report_for_a_while(self: &Arc<Self>, state: &mut State) {
         if std::mem::replace(&mut state.reporting, true) {
             return;
@@ -417,7 +418,7 @@ impl Shared {
                 if let Ok(Err(error)) = written {
                     tracing::warn!(%error, "status");
                 }
-                // What was written last says that nothing is under way.
+                // The last status written says that no work is in progress.
                 if idle && shared.stops_reporting() {
                     return;
                 }
@@ -427,7 +428,7 @@ impl Shared {
         });
     }
 
-    /// Whether nothing is under way that has to be written down.
+    /// Returns true if no work is in progress that the status file has to show.
     fn stops_reporting(&self) -> bool {
         let mut state = self.state();
         state.reporting = !state.lists.is_empty();

@@ -1,10 +1,11 @@
-//! Which fragments of a scan are available, and which are suspended.
+//! Available and suspended fragments of a scan.
 //!
-//! One list of subqueries is submitted at a time. Streams take pieces of fragments that are ready; when the last piece of
-//! a fragment was read, its subquery is done; when all of a batch are, the next one is waited for. When a dynamic filter
-//! got narrower in the meantime, what it rules out is withdrawn. A stream that nobody polls holds up no other, beyond
-//! the piece that it reads; when nobody reads at all, the list is given back (`held.rs`) and what is suspended submitted
-//! anew when somebody reads on.
+//! One list of subqueries is submitted at a time. Streams take pieces of ready fragments. A subquery is done when
+//! the last piece of its fragment was read. When all subqueries of a batch are done, the next batch is awaited. If a
+//! dynamic filter became narrower in the meantime, the fragments that it rules out are withdrawn.
+//!
+//! A stream that is not polled delays no other stream beyond the piece that it reads. When no stream reads, the list
+//! is given back (`held.rs`), and its suspended fragments are submitted again when a stream continues.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
@@ -42,18 +43,18 @@ pub(crate) struct Availability {
 #[derive(Debug)]
 struct State {
     phase: Phase,
-    /// Where resolving goes on; `None` if the list is complete.
+    /// The place where resolving continues. `None` if the list is complete.
     unresolved: Option<usize>,
-    /// Tells when dynamic filters got narrower.
+    /// Detects dynamic filters that became narrower.
     tracking: Option<DynamicFilterTracking>,
-    /// Pieces that are available and that nobody reads, each with its subquery; those of a list that was given back have
-    /// none.
+    /// Available pieces that are not read yet, each with its subquery. Pieces of a list that was given back have no
+    /// subquery.
     available: VecDeque<(Option<u32>, Piece)>,
-    /// Pieces of each subquery that are not read to their end.
+    /// For each subquery, the number of pieces that are not read to their end.
     open: BTreeMap<u32, usize>,
     /// Fragments that are or were available.
     taken: BTreeSet<usize>,
-    /// Those of a list that was given back which were never available.
+    /// The fragments of a list that was given back which were never available.
     suspended: Option<Vec<usize>>,
 }
 
@@ -61,11 +62,11 @@ struct State {
 enum Phase {
     /// No list is submitted.
     Idle,
-    /// One is about to be.
+    /// A list is being submitted.
     Submitting,
-    /// One is; which fragment each of its subqueries has.
+    /// A list is submitted. The numbers are the fragments of its subqueries.
     Submitted(Arc<HeldList>, Vec<usize>),
-    /// It could not be.
+    /// The list could not be submitted.
     Failed(Arc<DataFusionError>),
 }
 
@@ -75,10 +76,10 @@ enum Step {
     End,
 }
 
-/// A piece that is being read; dropping it means that it was.
+/// A piece that is being read. Dropping it marks the piece as read.
 pub(crate) struct Lease {
     of: Arc<Availability>,
-    /// The subquery that the piece is of, unless its list was given back.
+    /// The subquery of the piece, unless its list was given back.
     subquery: Option<(Arc<HeldList>, u32)>,
     piece: Piece,
 }
@@ -88,7 +89,7 @@ impl Lease {
         &self.piece
     }
 
-    /// Some of it was read.
+    /// Records that some of the piece was read.
     pub(crate) fn read(&self) {
         if let Some((list, _)) = &self.subquery {
             list.read();
@@ -100,7 +101,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let Some((list, subquery)) = &self.subquery else { return };
         let mut state = self.of.state();
-        // Of a list that was given back nothing is open.
+        // A list that was given back has no open pieces.
         if !state.is_submitted(list) {
             return;
         }
@@ -122,7 +123,7 @@ impl State {
 }
 
 impl Availability {
-    /// Of these partitions of a scan.
+    /// The fragments of these partitions of a scan.
     pub(crate) fn new(
         scan: &TierScan,
         resolver: Option<Resolver>,
@@ -153,7 +154,7 @@ impl Availability {
         })
     }
 
-    /// Waits for a piece that can be read; `None` when all were given out.
+    /// Waits for a piece that can be read. `None` when all were handed out.
     pub(crate) async fn next(self: &Arc<Self>) -> Result<Option<Lease>> {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -198,7 +199,7 @@ impl Availability {
             self.submit(&mut state, suspended);
             return Ok(Step::Wait(None));
         }
-        // The list is resolved by parts; a part of which nothing is needed is passed over.
+        // The list is resolved in parts. A part of which nothing is needed is skipped.
         while let Some(from) = state.unresolved {
             let (needed, more) = match &self.resolver {
                 Some(resolver) => {
@@ -216,14 +217,14 @@ impl Availability {
         Ok(Step::End)
     }
 
-    /// Submits a list of these fragments, in a task: a stream may be dropped or left alone at any time.
+    /// Submits a list of these fragments in a task, because a stream may be dropped or not polled at any time.
     fn submit(self: &Arc<Self>, state: &mut State, places: Vec<usize>) {
         state.phase = Phase::Submitting;
         let this = Arc::clone(self);
         tokio::spawn(async move {
             let subqueries =
                 places.iter().map(|at| vec![vec![this.fragments[*at].fragment.clone()]]).collect();
-            // Without a context nobody waits any more.
+            // Without a context no stream waits any more.
             let Some(context) = this.context.upgrade() else { return };
             let user = user_of(&context);
             let submitted = match this.bill.check(&context).await {
@@ -239,7 +240,8 @@ impl Availability {
         });
     }
 
-    /// After too long a pause: what was handed out is read without the list, what was not waits for a new one.
+    /// Handles a list that was given back after too long a pause. Handed-out pieces are read without the list, and
+    /// the others wait for a new list.
     fn take_back(&self, state: &mut State) {
         let Phase::Submitted(list, places) = &state.phase else { return };
         if !list.is_given_back() {
@@ -270,7 +272,7 @@ impl Availability {
         self.changed.notify_waiters();
     }
 
-    /// Everything of the list is done, or it was given back.
+    /// Every subquery of the list is done, or the list was given back.
     fn finished(&self, list: &Arc<HeldList>) {
         let mut state = self.state();
         self.take_back(&mut state);
@@ -281,7 +283,7 @@ impl Availability {
         self.changed.notify_waiters();
     }
 
-    /// If a dynamic filter rules out fragments that are still suspended, submits what is left of the list anew.
+    /// If a dynamic filter rules out suspended fragments, submits the rest of the list again without them.
     fn withdraw(self: &Arc<Self>, state: &mut State) -> Result<()> {
         let (Some(resolver), Some(tracking)) = (&self.resolver, &mut state.tracking) else { return Ok(()) };
         let Phase::Submitted(_, places) = &state.phase else { return Ok(()) };

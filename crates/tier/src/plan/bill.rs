@@ -1,8 +1,8 @@
-//! What a whole query may cost: refused before its first restore, not in the middle.
+//! The cost check of a whole query. A query that costs too much is refused before its first restore.
 //!
-//! A plan has several lists: one for each scan, and more for partitions that are opened late. What all of them may want is
-//! taken from the plan, as the dry run shows it; dynamic filters can only make it less. The journal keeps the limit whatever
-//! happens, so also when several queries spend at the same time.
+//! A plan has several lists: one per scan, and more for partitions that are opened late. The check takes the
+//! fragments of all lists from the plan, as the dry run does. Dynamic filters can only reduce them. The journal
+//! enforces the limit in every case, also when several queries spend at the same time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,12 +15,12 @@ use crate::error::TierError;
 use crate::fragment::Fragment;
 use crate::tier::Tier;
 
-/// What the scans of one plan may have restored.
+/// The fragments that the scans of one plan may restore.
 #[derive(Debug, Default)]
 pub(crate) struct Bill {
     /// By the name of the tier.
     wanted: Mutex<BTreeMap<String, (Tier, Vec<Fragment>)>>,
-    /// One for each execution.
+    /// One per execution.
     checks: Mutex<Vec<Check>>,
 }
 
@@ -31,18 +31,18 @@ struct Check {
 }
 
 impl Bill {
-    /// Enters what a scan may want.
+    /// Adds the fragments that a scan may restore.
     pub(crate) fn enter(&self, tier: &Tier, fragments: impl IntoIterator<Item = Fragment>) {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = wanted.entry(tier.config().name.clone());
         entry.or_insert_with(|| (tier.clone(), Vec::new())).1.extend(fragments);
     }
 
-    /// Asks once for each execution whether everything may be had.
+    /// Checks once per execution that all fragments together are within the limits.
     ///
     /// # Errors
     ///
-    /// If it costs more than is left of a limit.
+    /// If they cost more than a limit has left.
     pub(crate) async fn check(&self, context: &Arc<TaskContext>) -> Result<()> {
         let wanted: Vec<_> = {
             let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);

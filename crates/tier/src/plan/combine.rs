@@ -1,8 +1,9 @@
-//! The combine node: the scan of a table as scans of its fragments, in whatever order these become available.
+//! The combine node: runs the scan of a table as scans of its fragments, in the order in which they become
+//! available.
 //!
-//! A stream of DataFusion that has ended stays so; therefore a scan that is suspended makes its stream wait instead of
-//! returning nothing. All partitions of an execution draw from one list. What distributes over fragments, filters,
-//! projections and partial aggregation, belongs to the scan of a fragment.
+//! A DataFusion stream that has ended cannot continue. A suspended scan therefore makes its stream wait. All
+//! partitions of an execution draw from one list. Operators that distribute over fragments belong to the scan of a
+//! fragment: filters, projections and partial aggregation.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -30,7 +31,7 @@ use crate::plan::resolve::Resolver;
 use crate::plan::scan::{TierScan, over, scan_of};
 use crate::reads::Reads;
 
-/// How long a partition that is read first lets others run, so that these can be opened.
+/// Time for which the first partition that is read lets other tasks run, so that they can open further partitions.
 const PATIENCE: Duration = Duration::from_millis(3);
 
 /// See the module's documentation.
@@ -42,22 +43,22 @@ pub(crate) struct CombineExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// What streams have of the node.
+/// The node's state that its streams share.
 #[derive(Debug)]
 struct Shared {
     scan: Arc<TierScan>,
-    /// What is done with each fragment's rows, over a scan of all fragments.
+    /// The operators over each fragment's rows, on top of a scan of all fragments.
     template: Arc<dyn ExecutionPlan>,
     resolver: Option<Resolver>,
     reads: Reads,
 }
 
 impl CombineExec {
-    /// Over the scan, which `template` is.
+    /// A node over the scan `template`.
     pub(crate) fn new(scan: Arc<TierScan>, template: Arc<dyn ExecutionPlan>, reads: Reads) -> Self {
         let mut equivalences = template.properties().eq_properties.clone();
         equivalences.clear_orderings();
-        // The scan's number of partitions, none of which has a fragment for itself.
+        // The scan's number of partitions. No partition has fragments of its own.
         let partitions = template.properties().partitioning.partition_count();
         let properties = PlanProperties::clone(template.properties())
             .with_eq_properties(equivalences)
@@ -71,7 +72,8 @@ impl CombineExec {
         }
     }
 
-    /// The same below `node`, which has the template as its child: what it does is done fragment by fragment.
+    /// The combine node with `node` in its template. `node` has the template as its child and runs fragment by
+    /// fragment.
     pub(crate) fn with(&self, node: &Arc<dyn ExecutionPlan>) -> Result<Self> {
         let Shared { scan, template, reads, .. } = &*self.shared;
         let template = replace_children_if_necessary(Arc::clone(node), vec![Arc::clone(template)])?;
@@ -82,12 +84,12 @@ impl CombineExec {
         &self.shared.scan
     }
 
-    /// What rules out fragments.
+    /// The resolver that rules out fragments.
     pub(crate) fn resolver(&self) -> Option<&Resolver> {
         self.shared.resolver.as_ref()
     }
 
-    /// The template over these fragments only, in as many partitions as the node has.
+    /// The template over these fragments only, in the node's number of partitions.
     pub(crate) fn over_fragments(
         &self,
         fragments: &[usize],
@@ -102,7 +104,8 @@ impl CombineExec {
         self.shared.over(groups, options)
     }
 
-    /// Opens a partition: with others that were opened with this context and that nobody reads yet, or alone.
+    /// Opens a partition. It joins the unread partitions that were opened with the same context, or begins an
+    /// execution of its own.
     fn open(&self, partition: usize, context: &Arc<TaskContext>) -> Arc<Execution> {
         let mut executions = lock(&self.executions);
         executions.retain(|execution| execution.strong_count() > 0);
@@ -122,14 +125,14 @@ impl CombineExec {
 }
 
 impl Shared {
-    /// The error of reading a piece; a copy that cannot be decoded leaves the cache.
+    /// The error of reading a piece. A copy that cannot be decoded leaves the cache.
     async fn doubted(&self, piece: &Piece, error: DataFusionError) -> DataFusionError {
         let tier = &self.scan.tier;
         let fragment = Fragment::of(&piece.object_meta, tier.fetcher().driver.tags_survive());
         tier.doubted(vec![fragment], error).await
     }
 
-    /// The template over these files, one partition for each group.
+    /// The template over these files, with one partition per group.
     fn over(&self, mut groups: Vec<Vec<Piece>>, options: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         // A wrong copy may have been dropped since the plan was made.
         groups.iter_mut().flatten().for_each(|piece| self.scan.tier.tell(&mut piece.object_meta));
@@ -142,7 +145,7 @@ impl Shared {
 #[derive(Debug)]
 struct Execution {
     context: Weak<TaskContext>,
-    /// Which, until the first of them is read.
+    /// The partitions, until the first of them is read.
     partitions: Mutex<Option<Vec<usize>>>,
     availability: OnceLock<Arc<Availability>>,
 }
@@ -158,7 +161,7 @@ impl Execution {
         }
     }
 
-    /// Lets tasks run that may open the other partitions: together they have one list.
+    /// Lets tasks run that may open the other partitions, because all of them share one list.
     async fn wait_for_others(&self, partitions: usize) {
         let started = Instant::now();
         let may_grow = || lock(&self.partitions).as_ref().is_some_and(|open| open.len() < partitions);
@@ -167,7 +170,7 @@ impl Execution {
         }
     }
 
-    /// The fragments of these partitions. None joins any more.
+    /// The fragments of these partitions. No further partition joins.
     fn availability(&self, shared: &Shared, context: &Arc<TaskContext>) -> &Arc<Availability> {
         self.availability.get_or_init(|| {
             let partitions = lock(&self.partitions).take().unwrap_or_default();
@@ -182,11 +185,11 @@ struct Reader {
     execution: Arc<Execution>,
     context: Arc<TaskContext>,
     metrics: BaselineMetrics,
-    /// Of the node.
+    /// The number of partitions of the node.
     partitions: usize,
-    /// Rows that may still come, if the scan has a limit.
+    /// The number of rows that may still come, if the scan has a limit.
     left: Option<usize>,
-    /// The piece that is read.
+    /// The piece that is being read.
     reading: Option<(SendableRecordBatchStream, Lease)>,
 }
 
@@ -207,7 +210,8 @@ impl Reader {
                     lease.read();
                     return Ok(Some(self.within_limit(batch).record_output(&self.metrics)));
                 }
-                // First the stream and all it holds, then the lease: the piece is done.
+                // The stream is dropped first, with everything it holds. Then the lease is dropped, and the piece is
+                // done.
                 self.reading = None;
             }
             self.execution.wait_for_others(self.partitions).await;
@@ -277,7 +281,7 @@ impl ExecutionPlan for CombineExec {
         Ok(Arc::new(CombineExec::new(Arc::clone(scan), Arc::clone(template), reads.clone())))
     }
 
-    /// Those of the scans, so that a join sees who consumes its dynamic filter.
+    /// The expressions of the scans, so that a join sees the consumers of its dynamic filter.
     fn apply_expressions(
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,

@@ -1,19 +1,20 @@
-//! FindSubQuery: which lists a plan needs, found from its leaves to its root.
+//! FindSubQuery: finds the lists that a plan needs, from its leaves to its root.
 //!
-//! A node gives up the list of what is left to be scheduled above it:
+//! Each node passes up the list that is still to be scheduled above it:
 //!
 //! | node | its list |
 //! |---|---|
 //! | scan of a tier | its fragments; a combine node takes its place, below a resolve node if it has a predicate |
 //! | scan in order, or of another format | none: a merge-combine node with all fragments, under a schedule node |
-//! | filter, projection, union, repartitioning and what else passes rows on | those of its inputs |
+//! | filter, projection, union, repartitioning and other nodes that pass rows on | those of its inputs |
 //! | hash join | that of the probe side; a schedule node goes below the build side |
 //! | join without a hash table, inner, of two scans | the cross product: a schedule node that runs it in passes |
 //! | the same with a hash table, if the build side is too large | the same |
-//! | whatever reads all of its input first: aggregation, sort, window | none; schedule nodes go below it |
+//! | node that reads all of its input first: aggregation, sort, window | none; schedule nodes go below it |
 //!
-//! A rewrite applies where its conditions are proven for the node at hand, and they stand with it here. Everything else
-//! gets schedule nodes below, which is right for any node: a combine node is a scan like others, only slower to answer.
+//! A rewrite applies only where its conditions are proven for the node. The conditions stand in this file, beside
+//! the rewrite. All other nodes get schedule nodes below them. This is correct for any node, because a combine node
+//! is a scan that only answers more slowly.
 
 use std::sync::Arc;
 
@@ -42,10 +43,10 @@ use crate::plan::together::{built_first, together};
 use crate::reads::Reads;
 use crate::tiers::Tiers;
 
-/// A join has at most so many combinations of fragments, or its build side is built.
+/// Maximum number of combinations of fragments for a join in passes. With more, the build side is built.
 const COMBINATIONS_MAX: usize = 10_000;
 
-/// The rule that makes plans over tiers reorderable, to be put before the one that makes scans cooperative.
+/// The rule that makes plans over tiers reorderable. It must run before the rule that makes scans cooperative.
 #[derive(Debug)]
 pub(crate) struct Reorder {
     pub(crate) tiers: Tiers,
@@ -66,10 +67,10 @@ impl PhysicalOptimizerRule for Reorder {
     }
 }
 
-/// A plan and what is left to be scheduled above it.
+/// A plan and the list that is still to be scheduled above it.
 struct Found {
     plan: Arc<dyn ExecutionPlan>,
-    /// How many subqueries its list has; none: the list is empty.
+    /// Number of subqueries of its list. 0: the list is empty.
     list: usize,
 }
 
@@ -78,7 +79,7 @@ impl Found {
         Found { plan, list: 0 }
     }
 
-    /// With a schedule node on top, if there is a list.
+    /// The plan with a schedule node on top, if there is a list.
     fn scheduled(self) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(if self.list == 0 { self.plan } else { Arc::new(ScheduleExec::new(self.plan, self.list)) })
     }
@@ -145,7 +146,8 @@ impl Reorder {
         Ok(Some(Found::closed(with_partitioning(Arc::new(passes), plan.output_partitioning())?)))
     }
 
-    /// Whether the join of unions is the union of joins, and whether that is wanted: a hash table is built once if it fits.
+    /// Returns true if the join of unions is the union of joins, and if passes are better than a hash table. A hash
+    /// table that fits is built once.
     fn distributes_over_pairs(&self, plan: &Arc<dyn ExecutionPlan>, left: &Found) -> bool {
         if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
             let steady = join.filter().is_none_or(|filter| !is_volatile(filter.expression()));
@@ -175,7 +177,7 @@ fn resolved(combine: CombineExec) -> Arc<dyn ExecutionPlan> {
     }
 }
 
-/// Takes the node into the combine node below it, if what it does can be done fragment by fragment.
+/// Moves the node into the combine node below it, if it can run fragment by fragment.
 fn absorbed(plan: &Arc<dyn ExecutionPlan>, inputs: &[Found]) -> Result<Option<Found>> {
     let [input] = inputs else { return Ok(None) };
     let below = match input.plan.downcast_ref::<ResolveExec>() {
@@ -183,7 +185,7 @@ fn absorbed(plan: &Arc<dyn ExecutionPlan>, inputs: &[Found]) -> Result<Option<Fo
         None => &input.plan,
     };
     let Some(combine) = below.downcast_ref::<CombineExec>() else { return Ok(None) };
-    // A limit of the scan comes before what is absorbed; counted after it, other rows would pass.
+    // The limit of a scan applies before the absorbed node. Counted after it, other rows would pass.
     if combine.scan().config.limit.is_some() || !is_by_row(plan) && !is_partial_aggregation(plan) {
         return Ok(None);
     }
@@ -191,7 +193,8 @@ fn absorbed(plan: &Arc<dyn ExecutionPlan>, inputs: &[Found]) -> Result<Option<Fo
     Ok(Some(Found { plan: resolved(combine.with(plan)?), list }))
 }
 
-/// Filters and projections look at one row at a time, if nothing in them is volatile and no rows are counted.
+/// Returns true for filters and projections that handle one row at a time: they have no volatile expression and do
+/// not count rows.
 fn is_by_row(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(filter) = plan.downcast_ref::<FilterExec>() {
         return filter.fetch().is_none() && !is_volatile(filter.predicate());
@@ -200,7 +203,8 @@ fn is_by_row(plan: &Arc<dyn ExecutionPlan>) -> bool {
     projection.is_some_and(|projection| !projection.expr().iter().any(|column| is_volatile(&column.expr)))
 }
 
-/// States of groups may come in several rows: the final aggregation merges them as it does those of partitions.
+/// Returns true for partial aggregation. Its groups may come in several rows of states; the final aggregation merges
+/// them like those of partitions.
 fn is_partial_aggregation(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else { return false };
     let steady = |expr: &Arc<dyn PhysicalExpr>| !is_volatile(expr);
@@ -218,7 +222,8 @@ fn is_partial_aggregation(plan: &Arc<dyn ExecutionPlan>) -> bool {
             .all(|function| function.order_bys().is_empty() && function.expressions().iter().all(steady))
 }
 
-/// Whether the plan is made of combine nodes and what gives each row of theirs once, in any order.
+/// Returns true if the plan consists of combine nodes and of nodes that return each of their rows once, in any
+/// order.
 fn is_simple(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(combine) = plan.downcast_ref::<CombineExec>() {
         return combine.scan().config.limit.is_none();
@@ -230,7 +235,7 @@ fn is_simple(plan: &Arc<dyn ExecutionPlan>) -> bool {
     passes_on && plan.fetch().is_none() && plan.children().into_iter().all(is_simple)
 }
 
-/// One scheduler has to know all fragments of a subquery.
+/// Returns true if all inputs read one tier. One scheduler has to know all fragments of a subquery.
 fn one_tier(inputs: &[Found]) -> bool {
     let mut tiers = Vec::new();
     for input in inputs {
@@ -239,7 +244,7 @@ fn one_tier(inputs: &[Found]) -> bool {
     tiers.windows(2).all(|pair| pair[0] == pair[1])
 }
 
-/// The schedule node above resolves its scans itself.
+/// Removes resolve nodes. The schedule node above resolves its scans itself.
 fn without_resolve(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is::<ResolveExec>() {
         return Ok(Arc::clone(plan.children()[0]));
@@ -252,7 +257,7 @@ fn without_resolve(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPla
     }
 }
 
-/// The plan, its rows distributed as `wanted` says.
+/// The plan with its rows distributed as in `wanted`.
 fn with_partitioning(plan: Arc<dyn ExecutionPlan>, wanted: &Partitioning) -> Result<Arc<dyn ExecutionPlan>> {
     let wanted = match wanted {
         Partitioning::UnknownPartitioning(partitions) => Partitioning::RoundRobinBatch(*partitions),

@@ -1,7 +1,7 @@
-//! A dry run: what a plan would restore, how often media would change, how long that would take and what it would cost.
+//! A dry run: a plan's restores, changes of medium, duration and cost.
 //!
-//! Nothing is restored. What a plan needs is taken from its scans as planned; dynamic filters can only make it less. Its lists are
-//! played by a copy of the scheduler in the order in which the plan submits them.
+//! Nothing is restored. The fragments come from the scans as planned; dynamic filters can only reduce them. A copy
+//! of the scheduler plays the lists in the order in which the plan submits them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,38 +21,38 @@ use crate::plan::schedule::PassesExec;
 use crate::plan::together::builds_left;
 use crate::tier::Tier;
 
-/// What a plan asks of one tier.
+/// The demand of a plan on one tier.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     /// The tier's name.
     pub tier: String,
-    /// Fragments of all scans, each once.
+    /// Number of fragments of all scans, each counted once.
     pub fragments: usize,
     /// Their bytes.
     pub bytes: u64,
-    /// Fragments in the cache now.
+    /// Number of fragments in the cache at present.
     pub cached: usize,
-    /// Fragments that have to be restored, in the order of names.
+    /// The fragments that have to be restored, in the order of names.
     pub restores: Vec<Fragment>,
-    /// Their files as people name them, in the same order.
+    /// Their files as messages name them, in the same order.
     pub files: Vec<String>,
     /// Their bytes.
     pub restore_bytes: u64,
-    /// Changes of medium.
+    /// Number of changes of medium.
     pub switches: u64,
-    /// How long restores take, as far as the definition's numbers are right and no other query asks.
+    /// Duration of the restores, if the definition's numbers are right and no other query restores.
     pub time: Duration,
-    /// What they cost.
+    /// The price of the restores.
     pub price: f64,
-    /// What of the limit on cost is left; none: there is no limit.
+    /// The rest of the cost limit. `None`: there is no limit.
     pub left: Option<f64>,
 }
 
-/// The forecasts of a plan, one for each tier that it reads.
+/// The forecasts of a plan, one per tier that it reads.
 ///
 /// # Errors
 ///
-/// If a tier cannot be asked which files are online.
+/// If a tier cannot state which files are online.
 pub async fn forecast(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Forecast>> {
     let steps = steps(plan);
     let mut tiers: BTreeMap<&str, &Tier> = BTreeMap::new();
@@ -76,8 +76,8 @@ struct List {
     subqueries: Subqueries,
 }
 
-/// The lists of a plan in the order in which it submits them: those of a step at the same time, a step when the one before is
-/// done. A join reads its build side to the end before it asks for anything of its probe side.
+/// The lists of a plan, in the order in which it submits them. The lists of one step run at the same time, and a
+/// step starts when the previous one is done. A join reads its build side to the end before it reads its probe side.
 fn steps(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<List>> {
     if let Some(combine) = plan.downcast_ref::<CombineExec>() {
         return parts(combine);
@@ -103,7 +103,7 @@ fn steps(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<List>> {
     first
 }
 
-/// The lists of a scan: parts of it, if something may rule out fragments.
+/// The lists of a scan. There are several if a resolver may rule out fragments.
 fn parts(combine: &CombineExec) -> Vec<Vec<List>> {
     let scan = combine.scan();
     let mut parts: BTreeMap<usize, Subqueries> = BTreeMap::new();
@@ -114,7 +114,7 @@ fn parts(combine: &CombineExec) -> Vec<Vec<List>> {
     parts.into_values().map(|subqueries| vec![List { tier: scan.tier.clone(), subqueries }]).collect()
 }
 
-/// Adds steps of something that runs at the same time.
+/// Adds steps of a plan that runs at the same time.
 fn together(into: &mut Vec<Vec<List>>, steps: Vec<Vec<List>>) {
     into.resize_with(into.len().max(steps.len()), Vec::new);
     for (lists, more) in into.iter_mut().zip(steps) {
@@ -144,7 +144,7 @@ async fn of(tier: &Tier, steps: Vec<Vec<Subqueries>>) -> Result<Forecast, TierEr
     })
 }
 
-/// The same lists, for these fragments only: what is there takes no time.
+/// The same lists with only these fragments. Fragments that are there take no time.
 fn of_these(steps: Vec<Vec<Subqueries>>, fragments: &[Fragment]) -> Vec<Vec<Subqueries>> {
     let fragments: BTreeSet<&Fragment> = fragments.iter().collect();
     let mut of_these = Vec::new();

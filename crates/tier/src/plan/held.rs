@@ -1,9 +1,9 @@
-//! A list whose fragments are in use as long as somebody reads them.
+//! A list whose fragments are in use as long as a reader continues.
 //!
-//! A reader that pauses, as a client that does not fetch, would keep its batch in the cache for good, and others from that
-//! room. So a list in use of which nobody has read anything for the tier's `patience` is cancelled: what is left of it is
-//! submitted anew when somebody reads on, and what was handed out is read through the tier's store, which restores by itself
-//! what has left the cache in the meantime.
+//! A reader that pauses, such as a client that does not fetch, would keep its batch in the cache forever. Others
+//! could not use that room. A list in use of which nothing was read for the tier's `patience` is therefore
+//! cancelled. The rest of the list is submitted again when a reader continues. Handed-out fragments are read through
+//! the tier's store, which itself restores those that left the cache in the meantime.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::error::TierError;
 use crate::list::SqList;
 
-/// Nobody reads faster than that: a list is not given back between two batches of rows.
+/// Minimum of `patience`: a list is not given back between two batches of rows.
 const PATIENCE_MIN: Duration = Duration::from_millis(200);
 
 /// See the module's documentation.
@@ -27,15 +27,15 @@ pub(crate) struct HeldList {
 
 #[derive(Debug)]
 struct State {
-    /// When something was last read.
+    /// The time of the last read.
     read: Instant,
-    /// Whether fragments are handed out and not done.
+    /// Set while handed-out fragments are not done.
     in_use: bool,
     given_back: bool,
 }
 
 impl HeldList {
-    /// The list, none of it handed out. It is given back after a pause of `patience`.
+    /// Takes the list, of which nothing is handed out. It is given back after a pause of `patience`.
     pub(crate) fn new(list: SqList, patience: Duration) -> Arc<Self> {
         let patience = patience.max(PATIENCE_MIN);
         let state = State { read: Instant::now(), in_use: false, given_back: false };
@@ -55,11 +55,11 @@ impl HeldList {
         held
     }
 
-    /// Waits for subqueries that are ready; `None` when all are done, or the list was given back.
+    /// Waits for ready subqueries. `None` when all are done, or when the list was given back.
     ///
     /// # Errors
     ///
-    /// If a fragment of the list cannot be had.
+    /// If a fragment of the list cannot be restored.
     pub(crate) async fn next(&self) -> Result<Option<Vec<u32>>, TierError> {
         let mut given_back = std::pin::pin!(self.given_back.notified());
         given_back.as_mut().enable();
@@ -76,12 +76,12 @@ impl HeldList {
         }
     }
 
-    /// Something is read.
+    /// Records a read.
     pub(crate) fn read(&self) {
         self.state().read = Instant::now();
     }
 
-    /// These subqueries were executed; `all` says that they are the last of those handed out.
+    /// Marks these subqueries as executed. `all` says that they are the last of those handed out.
     pub(crate) fn done(&self, subqueries: Vec<u32>, all: bool) {
         if all {
             self.use_it(false);
@@ -89,7 +89,7 @@ impl HeldList {
         self.list.done(subqueries);
     }
 
-    /// Whether a pause was too long.
+    /// Returns true if a pause was too long.
     pub(crate) fn is_given_back(&self) -> bool {
         self.state().given_back
     }
@@ -99,10 +99,10 @@ impl HeldList {
         (state.read, state.in_use) = (Instant::now(), in_use);
     }
 
-    /// How much longer a pause may take; nothing if it has been too long.
+    /// The time that a pause may still take. `None` if it has been too long.
     fn patience_left(&self, patience: Duration) -> Option<Duration> {
         let state = self.state();
-        // Who waits for a restore does not pause, but who does not take what is ready.
+        // A reader that waits for a restore does not pause. A reader that does not take ready subqueries does.
         let since = if state.in_use { Some(state.read) } else { self.list.ready_since() };
         let left = since.map_or(patience, |since| patience.saturating_sub(since.elapsed()));
         Some(left).filter(|left| !left.is_zero())

@@ -1,8 +1,9 @@
-//! The merge-combine node: a scan whose rows come in an order, so that all its fragments have to be there together.
+//! The merge-combine node: a scan in order, which needs all its fragments together.
 //!
-//! Its list has one subquery with all fragments. Nodes whose rows are merged with each other, as those below a merge join,
-//! each ask for the fragments of all of them: one could not begin while another holds the room that it needs. It is also
-//! what a scan gets of which nothing is proven: a plain scan over restored fragments.
+//! Its list has one subquery with all fragments. Nodes whose rows are merged with each other, such as those below a
+//! merge join, each request the fragments of all of them. Otherwise one could not begin while another holds the room
+//! that it needs. Scans for which no other rewrite is proven use the same node: a plain scan over restored
+//! fragments.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -32,17 +33,17 @@ pub(crate) struct Merge {
     holds: Mutex<Vec<Weak<Hold>>>,
 }
 
-/// What has to have room beside a scan's fragments.
+/// Data that needs room in the cache beside a scan's fragments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
-    /// Scans in order, all of whose fragments are needed together.
+    /// Scans in order, which need all their fragments together.
     pub(crate) scans: Vec<Arc<TierScan>>,
-    /// The largest fragment of those that come one after the other.
+    /// Bytes of the largest fragment of the scans that read one fragment after the other.
     pub(crate) passing_bytes: u64,
 }
 
-/// The fragments, held by every stream that reads them. A stream that is left alone while they are restored keeps no other
-/// one waiting.
+/// The fragments, held by every stream that reads them. A stream that is not polled during the restore does not
+/// block the others.
 #[derive(Debug)]
 struct Hold {
     context: Weak<TaskContext>,
@@ -50,12 +51,12 @@ struct Hold {
 }
 
 impl MergeCombineExec {
-    /// Over the scan, which `input` is.
+    /// A node over the scan `input`.
     pub(crate) fn new(scan: Arc<TierScan>, input: Arc<dyn ExecutionPlan>) -> Self {
         PassExec { input, role: Merge { scan, beside: Beside::default(), holds: Mutex::default() } }
     }
 
-    /// The same, with others that are read at the same time.
+    /// The node with other scans that are read at the same time.
     pub(crate) fn with(&self, beside: Beside) -> Self {
         let scan = Arc::clone(&self.role.scan);
         PassExec { input: Arc::clone(&self.input), role: Merge { scan, beside, holds: Mutex::default() } }
@@ -80,7 +81,7 @@ impl Merge {
     }
 }
 
-/// Waits until all fragments that the scan needs are in the cache; the list keeps them there.
+/// Waits until all fragments that the scan needs are in the cache. The list keeps them there.
 async fn restored(
     scan: Arc<TierScan>,
     beside: Beside,
@@ -132,7 +133,7 @@ impl Role for Merge {
                 let (tier, fragments) = (doubted.tier.clone(), needed_fragments(&doubted));
                 async move { Err(tier.doubted(fragments, error).await) }
             });
-            // The hold goes with the stream.
+            // The stream owns the hold.
             Result::<_>::Ok(rows.inspect(move |_| {
                 let _ = &hold;
                 list.iter().for_each(|list| list.read());

@@ -1,5 +1,5 @@
-//! What schedule, resolve and merge-combine nodes have in common: one input, whose rows they pass on as they are, in its
-//! partitions and its order.
+//! The common part of schedule, resolve and merge-combine nodes: one input, whose rows, partitions and order stay
+//! the same.
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-/// What a node is beside its input.
+/// The part of a node besides its input.
 pub(crate) trait Role: Debug + Send + Sync + 'static {
-    /// What plans call the node.
+    /// The node's name in plans.
     const NAME: &'static str;
 
-    /// What plans show behind the name.
+    /// Writes the details that plans show after the name.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
-    /// The same over another input, with nothing of an execution.
+    /// A copy for another input, without the state of an execution.
     fn renewed(&self) -> Self;
 
     /// The rows of a partition.

@@ -1,10 +1,12 @@
-//! The resolve node: which fragments a scan needs, found out when it is run.
+//! The resolve node: finds at run time the fragments that a scan needs.
 //!
-//! What a scan needs depends on its predicate, part of which is known only when the build side of a join is complete or
-//! when a top-k has rows. The index that is probed here are the footers, which lie on the local disk: their statistics rule
-//! out files. The list is made in parts, each flagged incomplete while there is more, so that fragments of a large table
-//! are fetched while others are still looked at. Files that nothing rules out are wanted: pruning is never needed for the
-//! result.
+//! The needed fragments depend on the scan's predicate. Part of the predicate is known only when the build side of a
+//! join is complete, or when a top-k has rows. The footers on the local disk are the index: their statistics rule
+//! out files.
+//!
+//! The list is made in parts, and each part but the last is flagged incomplete. Fragments of a large table are
+//! therefore fetched while others are still checked. Every file that is not ruled out is wanted, because pruning is
+//! never needed for a correct result.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,20 +25,20 @@ use crate::fragment::Fragment;
 use crate::plan::pass::{PassExec, Role};
 use crate::plan::scan::{ScanFragment, TierScan};
 
-/// So many fragments are looked at before a partial list is handed on.
+/// Number of fragments that are checked before a partial list is handed on.
 pub(crate) const PARTIAL_LIST: usize = 256;
 
-/// What rules out fragments of a scan.
+/// Rules out fragments of a scan.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolver {
     predicate: Arc<dyn PhysicalExpr>,
     schema: SchemaRef,
-    /// Columns whose values are in the files' paths, by name.
+    /// Names of the columns whose values are in the files' paths.
     path_columns: Vec<String>,
 }
 
 impl Resolver {
-    /// Of a scan, if it has a predicate.
+    /// The resolver of a scan. `None` if the scan has no predicate.
     pub(crate) fn of(scan: &TierScan) -> Option<Self> {
         let table = scan.config.file_source().table_schema().clone();
         Some(Resolver {
@@ -46,13 +48,13 @@ impl Resolver {
         })
     }
 
-    /// Tells when the predicate changes.
+    /// Detects changes of the predicate.
     pub(crate) fn tracking(&self) -> DynamicFilterTracking {
         DynamicFilterTracking::classify(&self.predicate)
     }
 
-    /// The next part of the list: which of `fragments[from..]` are needed, and where to go on; `None` if the list is
-    /// complete.
+    /// The next part of the list: the needed fragments of `fragments[from..]`, and the place to continue. `None` as
+    /// this place if the list is complete.
     pub(crate) fn partial(
         &self,
         fragments: &[ScanFragment],
@@ -68,7 +70,7 @@ impl Resolver {
         Ok((needed, (to < fragments.len()).then_some(to)))
     }
 
-    /// Whether rows of the fragment may meet the predicate as it is now.
+    /// Returns true if rows of the fragment may meet the current predicate.
     pub(crate) fn needs(&self, read: &ScanFragment) -> Result<bool> {
         for (_, piece) in &read.pieces {
             if self.needs_piece(piece)? {
@@ -89,15 +91,15 @@ impl Resolver {
     }
 }
 
-/// The places of those fragments of a scan that its predicate, as it is now, does not rule out.
+/// The places of the fragments of a scan that its current predicate does not rule out.
 pub(crate) fn needed(scan: &TierScan) -> Vec<usize> {
     let resolver = Resolver::of(scan);
-    // What cannot be ruled out is needed.
+    // A fragment that cannot be ruled out is needed.
     let needs = |read: &ScanFragment| resolver.as_ref().is_none_or(|of| of.needs(read).unwrap_or(true));
     (0..scan.fragments.len()).filter(|at| needs(&scan.fragments[*at])).collect()
 }
 
-/// The same, the fragments themselves.
+/// The fragments of a scan that its current predicate does not rule out.
 pub(crate) fn needed_fragments(scan: &TierScan) -> Vec<Fragment> {
     needed(scan).into_iter().map(|at| scan.fragments[at].fragment.clone()).collect()
 }

@@ -23,7 +23,7 @@ pub(crate) struct TierScan {
     pub(crate) tier: Tier,
     pub(crate) config: FileScanConfig,
     pub(crate) fragments: Vec<ScanFragment>,
-    /// What the whole plan may cost.
+    /// The cost check of the whole plan.
     pub(crate) bill: Arc<Bill>,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct TierScan {
 #[derive(Clone, Debug)]
 pub(crate) struct ScanFragment {
     pub(crate) fragment: Fragment,
-    /// What is read of it, with the partition that it was planned for.
+    /// The ranges that are read, with the partitions for which they were planned.
     pub(crate) pieces: Vec<(usize, PartitionedFile)>,
 }
 
 impl TierScan {
-    /// The scan that the node is, if it reads a tier.
+    /// The scan of the node. `None` if the node does not read a tier.
     pub(crate) fn of(node: &Arc<dyn ExecutionPlan>, tiers: &Tiers, bill: &Arc<Bill>) -> Option<TierScan> {
         let exec = node.downcast_ref::<DataSourceExec>()?;
         let config = exec.data_source().downcast_ref::<FileScanConfig>()?;
@@ -55,7 +55,7 @@ impl TierScan {
         Some(TierScan { tier, config: config.clone(), fragments, bill: Arc::clone(bill) })
     }
 
-    /// Whether rows come in an order, or partitions hold what a declaration says: both tie rows to files.
+    /// Returns true if the scan declares an order of rows or the contents of partitions. Both tie rows to files.
     pub(crate) fn is_tied(&self, node: &Arc<dyn ExecutionPlan>) -> bool {
         self.config.preserve_order
             || self.config.output_partitioning.is_some()
@@ -63,12 +63,12 @@ impl TierScan {
             || node.properties().output_ordering().is_some()
     }
 
-    /// Whether it reads Parquet, of which single files can be read alone.
+    /// Returns true if the scan reads Parquet, whose files can be read one by one.
     pub(crate) fn is_parquet(&self) -> bool {
         self.config.file_source().downcast_ref::<ParquetSource>().is_some()
     }
 
-    /// What rows have to meet, with the dynamic filters that were pushed down.
+    /// The predicate, with the dynamic filters that were pushed down.
     pub(crate) fn predicate(&self) -> Option<Arc<dyn PhysicalExpr>> {
         self.config.file_source().filter()
     }
@@ -79,14 +79,14 @@ impl TierScan {
     }
 }
 
-/// A scan of these files only, one partition for each group.
+/// A scan of these files only, with one partition per group.
 pub(crate) fn scan_of(config: &FileScanConfig, groups: Vec<Vec<PartitionedFile>>) -> Arc<dyn ExecutionPlan> {
     let groups = groups.into_iter().map(FileGroup::new).collect();
     let config = FileScanConfigBuilder::from(config.clone()).with_file_groups(groups).build();
     DataSourceExec::from_data_source(config)
 }
 
-/// The nodes of `template`, each with one child, over another leaf.
+/// Replaces the leaf of `template`, whose nodes have one child each.
 pub(crate) fn over(
     template: &Arc<dyn ExecutionPlan>,
     leaf: Arc<dyn ExecutionPlan>,

@@ -1,9 +1,9 @@
-//! The schedule node: a list of subqueries belongs to the plan below it.
+//! The schedule node: owns the list of subqueries of the plan below it.
 //!
-//! Where every subquery is one fragment, the combine nodes below carry the list out as their streams are polled, and this
-//! node passes rows on. Where a subquery is a combination of fragments of two scans that are joined, the plan below is run
-//! once for each batch that is ready, over the fragments of the batch: the scheduler sees to it that a batch is everything
-//! that such a pass joins, and nothing that was joined before.
+//! If every subquery is one fragment, the combine nodes below execute the list as their streams are polled. The node
+//! only passes rows on. If a subquery is a combination of fragments of two joined scans, the plan below runs once
+//! per ready batch, over the fragments of the batch. The scheduler guarantees that a batch is everything that such a
+//! pass joins, and that no combination is joined twice.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -38,7 +38,7 @@ pub(crate) type ScheduleExec = PassExec<Schedule>;
 
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// For people: how many subqueries the list has at most.
+    /// Maximum number of subqueries in the list. Only shown in plans.
     subqueries: usize,
 }
 
@@ -60,7 +60,7 @@ impl Role for Schedule {
     }
 }
 
-/// A schedule node whose subqueries are combinations of fragments: the join below is run in passes.
+/// A schedule node whose subqueries are combinations of fragments. The join below it runs in passes.
 #[derive(Debug)]
 pub(crate) struct PassesExec {
     /// The join. Its leaves are combine nodes, in the order of the inputs of a subquery.
@@ -71,7 +71,7 @@ pub(crate) struct PassesExec {
 }
 
 impl PassesExec {
-    /// Over a join whose result is the union of its results over all combinations of fragments.
+    /// A node over a join whose result is the union of its results over all combinations of fragments.
     pub(crate) fn new(template: Arc<dyn ExecutionPlan>) -> Self {
         let mut equivalences = template.properties().eq_properties.clone();
         equivalences.clear_orderings();
@@ -84,12 +84,12 @@ impl PassesExec {
         PassesExec { template, inputs, properties: Arc::new(properties) }
     }
 
-    /// How many subqueries there are at most.
+    /// Maximum number of subqueries.
     pub(crate) fn subqueries(&self) -> usize {
         self.inputs.iter().fold(1, |product, scan| product.saturating_mul(scan.fragments.len()))
     }
 
-    /// The fragments of each combination, by their places: those that predicates do not rule out.
+    /// The combinations of fragments, by their places, that predicates do not rule out.
     fn combinations(&self) -> Vec<Vec<usize>> {
         self.inputs.iter().fold(vec![Vec::new()], |combinations, scan| {
             let needed = needed(scan);
@@ -101,9 +101,9 @@ impl PassesExec {
         })
     }
 
-    /// The join over what is available.
+    /// The join over the available fragments.
     fn pass(&self, available: &[Vec<usize>], options: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        // Hash tables and dynamic filters of a pass are its own.
+        // Each pass has hash tables and dynamic filters of its own.
         let fresh = reset_plan_states(Arc::clone(&self.template))?;
         let mut inputs = available.iter();
         let bound = fresh.transform_down(|node| {
@@ -129,13 +129,13 @@ pub(crate) fn for_each_combine(plan: &Arc<dyn ExecutionPlan>, f: &mut dyn FnMut(
 struct Passes {
     node: Arc<PassesExec>,
     context: Arc<TaskContext>,
-    /// Those that no pass has had.
+    /// The combinations without a pass so far.
     left: BTreeSet<Vec<usize>>,
     submitted: Option<Submitted>,
     running: Option<(SendableRecordBatchStream, Vec<u32>)>,
 }
 
-/// A list, and what its subqueries join.
+/// A list, and the combinations that its subqueries join.
 struct Submitted {
     list: Arc<HeldList>,
     combinations: Vec<Vec<usize>>,
@@ -166,7 +166,7 @@ impl Passes {
                 list.done(subqueries, true);
             }
             let Some(ready) = list.next().await? else {
-                // All is done, or the list was given back during a pause.
+                // All subqueries are done, or the list was given back during a pause.
                 self.submitted = None;
                 continue;
             };
@@ -193,19 +193,19 @@ impl PassesExec {
         Ok(Submitted { list: HeldList::new(list, scan.tier.config().patience), combinations })
     }
 
-    /// The error of a pass; copies that cannot be decoded leave the cache.
+    /// The error of a pass. Copies that cannot be decoded leave the cache.
     async fn doubted(&self, error: DataFusionError) -> DataFusionError {
         let Some(first) = self.inputs.first() else { return error };
         let fragments = self.inputs.iter().flat_map(|scan| needed_fragments(scan)).collect();
         first.tier.doubted(fragments, error).await
     }
 
-    /// What its list would ask for: for each combination the fragments of each input.
+    /// The list that the node would submit: the fragments of each input, per combination.
     pub(crate) fn wanted(&self) -> Subqueries {
         self.combinations().iter().map(|combination| self.fragments(combination)).collect()
     }
 
-    /// The scans below.
+    /// The scans of the combine nodes below.
     pub(crate) fn scans(&self) -> &[Arc<TierScan>] {
         &self.inputs
     }
@@ -215,7 +215,7 @@ impl PassesExec {
         inputs.map(|(at, scan)| vec![scan.fragments[*at].fragment.clone()]).collect()
     }
 
-    /// The fragments of each input that a batch has.
+    /// The fragments of each input in a batch.
     fn available(&self, combinations: &[Vec<usize>], ready: &[u32]) -> Vec<Vec<usize>> {
         let mut available = vec![Vec::new(); self.inputs.len()];
         for subquery in ready {

@@ -1,8 +1,8 @@
-//! Which inputs of a node are read one after the other, and which at the same time.
+//! Inputs of a node that are read at the same time.
 //!
-//! Scans in order below a node that merges are needed together: each asks for the fragments of all of them, and an error
-//! says at once if these do not fit the cache. One by one, the first could take the room that the second needs, and wait for
-//! it for good.
+//! Scans in order below a merging node are needed together. Each of them requests the fragments of all of them, and
+//! an error says at once if these do not fit into the cache. With separate requests, the first scan could take the
+//! room that the second needs, and then wait for it forever.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::plan::merge::{Beside, MergeCombineExec};
 use crate::plan::scan::TierScan;
 use crate::plan::schedule::for_each_combine;
 
-/// Whether a node reads its first input to the end before any of the others.
+/// Returns true if a node reads its first input to the end before any other.
 pub(super) fn builds_left(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<HashJoinExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>()
 }
 
-/// Which inputs a node reads to their end before it goes on.
+/// Returns a test for inputs that a node reads to their end before it continues.
 pub(super) fn built_first(plan: &Arc<dyn ExecutionPlan>) -> impl Fn(usize) -> bool + use<> {
     let builds_left = builds_left(plan);
     let passes_on = builds_left
@@ -33,7 +33,7 @@ pub(super) fn built_first(plan: &Arc<dyn ExecutionPlan>) -> impl Fn(usize) -> bo
     move |at| if passes_on { builds_left && at == 0 } else { true }
 }
 
-/// Makes merge-combine nodes below a node that merges ask for each other's fragments.
+/// Makes each merge-combine node below a merging node request the fragments of all of them.
 pub(super) fn together(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let merges = plan.is::<SortMergeJoinExec>()
         || plan.is::<PiecewiseMergeJoinExec>()
@@ -57,7 +57,8 @@ pub(super) fn together(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execution
     with_beside(plan, &scans, passing_bytes)
 }
 
-/// Whether an input of a node is read to its end before any of the others, so that nothing of it is held meanwhile.
+/// Returns true if a node reads this input to its end before any other. Nothing of the input is then held while the
+/// others are read.
 fn is_over_first(node: &Arc<dyn ExecutionPlan>, at: usize) -> bool {
     let sorts = node.pipeline_behavior() == EmissionType::Final && node.children().len() == 1;
     sorts || builds_left(node) && at == 0

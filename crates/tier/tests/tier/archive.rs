@@ -1,7 +1,7 @@
-//! A server with an archive class, as S3 has them: objects are listed and looked at as always, but read only after a
-//! restore, which takes a while, and whose copy goes again after the days that were asked for.
+//! A server with an archive class like that of S3. Objects are listed and inspected as usual, but read only after a
+//! restore. The restore takes a while, and its copy expires after the requested days.
 //!
-//! What is answered when is that of S3's documentation of `RestoreObject`, `HeadObject` and "Working with archived objects".
+//! The answers follow S3's documentation of `RestoreObject`, `HeadObject` and "Working with archived objects".
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,26 +18,26 @@ use s3s::service::S3ServiceBuilder;
 use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 use tokio::net::TcpListener;
 
-/// Which class all objects are in.
+/// The class of all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Copies come, and go after days.
+    /// Restored copies expire after days.
     DeepArchive,
-    /// Objects of intelligent tiering in its archive access tier: a restore moves them back for good.
+    /// Objects of intelligent tiering in its archive access tier: a restore moves them back permanently.
     Intelligent,
-    /// Nothing has to be restored.
+    /// No restore is needed.
     Standard,
 }
 
-/// A restore that was asked for.
+/// A requested restore.
 #[derive(Clone, Copy, Debug)]
 struct Restore {
     at: Instant,
-    /// For how long the copy stays; no end for intelligent tiering.
+    /// The time for which the copy stays. `None` for intelligent tiering: it stays forever.
     stays: Option<Duration>,
 }
 
-/// Where an object is.
+/// The state of an object.
 enum Place {
     Archived,
     OnItsWay,
@@ -45,7 +45,7 @@ enum Place {
     Expired(SystemTime),
 }
 
-/// What the server does and what it was asked for.
+/// The server's settings, and a log of its requests.
 #[derive(Debug)]
 pub struct Glacier {
     restore: Duration,
@@ -54,29 +54,29 @@ pub struct Glacier {
     answers: Mutex<Vec<u16>>,
     /// Objects whose restores never come.
     pub never: Mutex<BTreeSet<String>>,
-    /// What the next requests for restores are answered with, the last one first.
+    /// Answers to the next restore requests, the last one first.
     pub refusals: Mutex<Vec<(&'static str, u16)>>,
-    /// Which class all objects are in.
+    /// The class of all objects.
     pub class: Mutex<Class>,
-    /// How long a day takes.
+    /// The duration of a day.
     pub day: Mutex<Duration>,
-    /// Objects that are not there any more.
+    /// Deleted objects.
     pub gone: Mutex<BTreeSet<String>>,
 }
 
 impl Glacier {
-    /// The restores that were begun, in their order.
+    /// The restores that were begun, in order.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// What requests for restores were answered with: 202 a restore begins, 200 the copy is there and stays longer, 409 it
-    /// is under way.
+    /// The answers to restore requests. 202: a restore begins. 200: the copy is there and stays longer. 409: a
+    /// restore is in progress.
     pub fn answers(&self) -> Vec<u16> {
         self.answers.lock().unwrap().clone()
     }
 
-    /// Restored copies are gone, and requests forgotten.
+    /// Expires restored copies and forgets requests.
     pub fn expire(&self) {
         self.asked.lock().unwrap().clear();
         self.requests.lock().unwrap().clear();
@@ -137,7 +137,7 @@ impl Glacier {
         match place {
             Place::OnItsWay => Err(s3_error!(RestoreAlreadyInProgress)),
             Place::Here(_) => {
-                // The copy stays for so long from now on.
+                // The days of the copy count from this request.
                 if let Some(restore) = asked.get_mut(key) {
                     restore.stays = stays.map(|stays| stays + restore.at.elapsed());
                 }
@@ -199,7 +199,7 @@ impl S3 for Server {
         };
         output.restore = match place {
             Place::OnItsWay => Some("ongoing-request=\"true\"".to_owned()),
-            // The header is there for a while after the copy is gone.
+            // The header outlives the copy for a while.
             Place::Here(Some(expiry)) | Place::Expired(expiry) => Some(until(expiry)),
             Place::Here(None) if class == Class::DeepArchive => {
                 Some("ongoing-request=\"false\", expiry-date=\"Fri, 21 Dec 2040 00:00:00 GMT\"".to_owned())

@@ -1,5 +1,5 @@
-//! What goes wrong in a tier ends in a clear error for those who want the fragment, or goes on; nobody else is touched,
-//! and nothing is lost.
+//! A fault in a tier ends in a clear error for the queries that want the fragment, or the queries continue. Other
+//! queries are not affected, and nothing is lost.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ pub fn hsm(dir: &tempfile::TempDir) -> Hsm {
 }
 
 pub async fn declared(ctx: &SessionContext, hsm: &Hsm) {
-    // Columns are named: nothing has to be read to declare a table.
+    // The statement names the columns, so declaring a table reads no file.
     for table in ["r", "s"] {
         let sql = format!(
             "CREATE EXTERNAL TABLE {table} (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET LOCATION '{}/{table}/' \
@@ -81,7 +81,7 @@ async fn a_recall_that_hangs_is_killed_and_others_go_on() {
         declared(&coscan.ctx, &hsm).await;
         assert_eq!(rows(&coscan.ctx, SUM_S).await.unwrap(), ["19900"]);
     }
-    // Only recalls that hang have so little time: others would be late on a slow machine.
+    // Only recalls that hang have such a short timeout: others would be late on a slow machine.
     let config = TierConfig { timeout: Duration::from_millis(700), ..config };
     let tiers = reopened(&|| Tiers::open([config.clone()])).await;
     let coscan = over(&tiers);
@@ -100,7 +100,7 @@ async fn a_restore_that_never_comes_ends_and_is_not_paid_twice() {
     write_table(&bucket, "r", 3);
     let (endpoint, glacier) = archive::serve(dir.path(), Duration::from_millis(20)).await;
     let more = "price_request = 1.0";
-    // Enough for those that come.
+    // Enough for the restores that finish.
     let limits = "cost_limit = 3.0\ntimeout = '3s'";
     let cache = dir.path().join("cache");
     let declared = async |ctx: &SessionContext| {
@@ -122,7 +122,7 @@ async fn a_restore_that_never_comes_ends_and_is_not_paid_twice() {
         );
     }
     glacier.never.lock().unwrap().clear();
-    // Those that come have more time: a slow machine would be late for them, too.
+    // Restores that finish get more time: on a slow machine they would be late, too.
     let limits = limits.replace("3s", "600s");
     let tiers = reopened(&|| Tiers::of_open([archive::open(&endpoint, &cache, &limits, more)?])).await;
     let coscan = over(&tiers);
@@ -156,7 +156,7 @@ async fn a_replaced_or_damaged_file_is_noticed() {
     let tiers = Tiers::open([hsm.config("cache", "cache_bytes = '1MB'\nattempts = 1")]).unwrap();
     let coscan = over(&tiers);
     declared(&coscan.ctx, &hsm).await;
-    // The tape's copy is cut off: what is recalled is shorter than the directory said.
+    // The tape's copy is cut off: the recalled file is shorter than its directory entry says.
     let tape = hsm.tape().join("r/001.parquet");
     let whole = fs::read(&tape).unwrap();
     let before = fs::metadata(&tape).unwrap().modified().unwrap();
@@ -245,10 +245,10 @@ async fn a_damaged_cached_fragment_is_fetched_again() {
     assert_eq!(hsm.count("recall "), 6);
 }
 
-/// Where a child process finds its tier; without it there is nothing to do.
+/// The folder of a child process's tier. Without it the child test does nothing.
 const CHILD: &str = "COSCAN_TIER_CHILD";
 
-/// The process that is killed: the test below runs it.
+/// The process that is killed. The test below runs it.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_that_is_killed() {
     let Ok(dir) = std::env::var(CHILD) else { return };
@@ -266,7 +266,7 @@ async fn kill_9_in_the_middle_loses_nothing() {
     write_table(&files, "r", 6);
     write_table(&files, "s", 1);
     let hsm = Hsm::archive(dir.path(), &files, 1, Duration::ZERO, Duration::ZERO);
-    // The third recall does not end before the process is killed, however slow the machine is.
+    // The third recall does not end before the process is killed, even on a slow machine.
     hsm.hang_after(2);
     let mut child = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "faults::child_that_is_killed", "--nocapture"])
@@ -281,7 +281,7 @@ async fn kill_9_in_the_middle_loses_nothing() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(hsm.count("recall "), 2, "killed in the middle: {:?}", hsm.log());
-    // The recall that was under way goes on without whoever asked for it.
+    // The recall in progress continues without the process that asked for it.
     hsm.set_fault(None);
     let tiers = reopened(&|| Tiers::open([hsm.config("cache", "cache_bytes = '1MB'")])).await;
     let coscan = over(&tiers);

@@ -1,6 +1,6 @@
-//! A folder in front of tapes, played by scripts: a recall mounts the file's tape, which takes longer if another one is
-//! mounted, and leaves a line in a log. The "tape" is a folder with the contents; a file that is not recalled has holes
-//! in the place of its data, as a stub has.
+//! A folder in front of tapes, played by scripts. A recall mounts the file's tape, which takes longer if another
+//! tape is mounted, and adds a line to a log. The "tape" is a folder with the contents. A file that is not recalled
+//! has holes instead of data, like a stub.
 
 use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ pub struct Hsm {
 }
 
 impl Hsm {
-    /// The one that another process has set up.
+    /// A folder that another process has set up.
     pub fn of(dir: &Path) -> Hsm {
         Hsm { dir: dir.to_owned() }
     }
 
-    /// Moves the Parquet files below `files` to tapes, spread over so many, in the order of their names.
+    /// Moves the Parquet files below `files` to `tapes` tapes, in the order of their names.
     pub fn archive(dir: &Path, files: &Path, tapes: usize, recall: Duration, switch: Duration) -> Hsm {
         let (tape, root) = (dir.join("tape"), dir.join("root"));
         let mut placement = String::new();
@@ -72,19 +72,19 @@ impl Hsm {
         self.dir.join("root")
     }
 
-    /// Where the contents are.
+    /// The folder of the contents.
     pub fn tape(&self) -> PathBuf {
         self.dir.join("tape")
     }
 
-    /// Makes all files stubs again. Length and time stay: they tell the version.
+    /// Makes all files stubs again. Length and time stay, because they identify the version.
     pub fn release_all(&self) {
         let mut files = Vec::new();
         collect(&self.root(), &mut files);
         files.iter().for_each(|path| stub(path, path));
     }
 
-    /// From now on recalls fail, or hang, or do neither.
+    /// Makes later recalls fail (`broken`), hang (`hang`), or work (`None`).
     pub fn set_fault(&self, fault: Option<&str>) {
         for name in ["broken", "hang", "hang-after"] {
             let _ = fs::remove_file(self.dir.join(name));
@@ -94,8 +94,8 @@ impl Hsm {
         }
     }
 
-    /// From now on recalls run these lines of a shell first, which may end them: `$1` is the file, `$tape` its tape's name, `$contents`
-    /// what it has to become, `$dir` the folder of all.
+    /// Makes later recalls run these shell lines first, which may end the recall. `$1` is the file, `$tape` its
+    /// tape's name, `$contents` the file's contents, `$dir` the folder of all.
     pub fn lie(&self, lines: Option<&str>) {
         let script = self.dir.join("lie.sh");
         match lines {
@@ -107,7 +107,7 @@ impl Hsm {
         }
     }
 
-    /// The definition with a command `online`, which compares the file with what it has to be.
+    /// The definition with a command `online`, which compares the file with its contents.
     pub fn config_online(&self, more: &str) -> TierConfig {
         let (dir, root, tape) = (self.dir.display(), self.root().canonicalize().unwrap(), self.tape());
         let script = format!("cmp -s $1 {}/${{1#{}/}}\n", tape.display(), root.display());
@@ -116,19 +116,19 @@ impl Hsm {
         TierConfig::parse(&(self.definition("cache", more) + &online), &self.dir).unwrap()
     }
 
-    /// So many recalls are done, and the next one hangs.
+    /// Makes the recall after this number of recalls hang.
     pub fn hang_after(&self, recalls: usize) {
         fs::write(self.dir.join("log"), "").unwrap();
         fs::write(self.dir.join("hang-after"), recalls.to_string()).unwrap();
     }
 
-    /// What was done, in its order: `mount T`, `recall FILE`, `release FILE`.
+    /// The log, in order: `mount T`, `recall FILE`, `release FILE`.
     pub fn log(&self) -> Vec<String> {
         let text = fs::read_to_string(self.dir.join("log")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// How many lines of the log begin so.
+    /// The number of log lines with this prefix.
     pub fn count(&self, what: &str) -> usize {
         self.log().iter().filter(|line| line.starts_with(what)).count()
     }
@@ -138,7 +138,7 @@ impl Hsm {
         TierConfig::parse(&self.definition(cache, more), &self.dir).unwrap()
     }
 
-    /// The same as a file has it.
+    /// The text of the definition.
     pub fn definition(&self, cache: &str, more: &str) -> String {
         let dir = self.dir.display();
         format!(
@@ -160,7 +160,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A file of the same length and time without data.
+/// Makes a file of the same length and time without data.
 pub fn stub(of: &Path, at: &Path) {
     let meta = fs::metadata(of).unwrap();
     let file = File::create(at).unwrap();

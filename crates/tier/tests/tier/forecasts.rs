@@ -1,5 +1,5 @@
-//! What a dry run says is what the run does: changes of tape and files, also where a plan asks for several lists one after the
-//! other.
+//! A dry run predicts the changes of tape and the files of the run, also for plans that submit several lists one
+//! after the other.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn hsm(dir: &tempfile::TempDir) -> Hsm {
     Hsm::archive(dir.path(), &files, 3, Duration::ZERO, Duration::ZERO)
 }
 
-/// Of one partition: partitions that are opened late have lists of their own.
+/// One partition: partitions that are opened late have lists of their own.
 async fn session(tiers: &Tiers, hsm: &Hsm) -> CoscanContext {
     let coscan = over(tiers);
     let set = coscan.ctx.plain_sql("SET datafusion.execution.target_partitions = 1").await.unwrap();
@@ -42,7 +42,8 @@ async fn a_run_changes_tapes_as_often_as_its_dry_run_says() {
     for (sql, switches) in [
         ("SELECT count(*), sum(id) FROM r", 3),
         ("SELECT count(*) FROM r WHERE id >= 100 AND id < 150", 1),
-        // Build sides first: each table is a list. The tape that is mounted last is the first of the next list.
+        // Build sides come first, and each table is a list. The tape that is mounted last is the first of the next
+        // list.
         ("SELECT count(*), sum(r.id) FROM r JOIN s ON r.k = s.k", 5),
         ("SELECT count(*) FROM r JOIN s ON r.k = s.k JOIN t ON s.k = t.k", 7),
         ("SELECT count(*) FROM r LEFT JOIN s ON r.k = s.k", 5),
@@ -91,7 +92,8 @@ async fn a_run_changes_tapes_as_often_as_its_dry_run_says() {
     }
 }
 
-/// A cache that holds two files: what is joined pair by pair is fetched again, and that is foretold, too.
+/// A cache that holds two files: files that are joined pair by pair are fetched again, and the forecast includes
+/// this.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_small_cache_is_part_of_the_forecast() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Recalls that end with success before the file is there, or with something else in its place: what is not the file never
-//! stays in the cache, and a file that comes later is waited for.
+//! Recalls that end with success before the file is there, or that leave other bytes in its place. Wrong bytes never
+//! stay in the cache, and a file that comes later is awaited.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use crate::tables::{over, plain, reopened, rows};
 /// The right answer of [`SUM_R`].
 const RIGHT: &str = "44850";
 
-/// What a recall would do, later: when `hold` is gone.
+/// Does the work of a recall later, when `hold` is gone.
 const LATER: &str = "echo \"lied $file\" >> $dir/log\n\
     (while [ -e $dir/hold ]; do sleep 0.02; done; cp $contents $1.new && touch -r $1 $1.new && mv -f $1.new $1) 9>&- &\n\
     exit 0";
 
 const NEVER: &str = "echo \"lied $file\" >> $dir/log; exit 0";
 
-/// The same length and time, and another end.
+/// The same length and time, but another end.
 const WRONG_END: &str = "head -c -8 $contents > $1.new; printf 'XXXXPAR1' >> $1.new; touch -r $1 $1.new; mv -f $1.new $1; \
     echo \"lied $file\" >> $dir/log; exit 0";
 
@@ -39,7 +39,7 @@ async fn footers_kept(hsm: &Hsm, config: &TierConfig) {
     }
 }
 
-/// Files as they were before any recall.
+/// Resets the files to the state before any recall.
 fn offline(hsm: &Hsm, dir: &tempfile::TempDir) {
     hsm.release_all();
     let _ = fs::remove_dir_all(dir.path().join("cache/fragments"));
@@ -68,7 +68,7 @@ async fn a_file_that_comes_after_its_recall_is_waited_for() {
             while hsm.count("lied ") == 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            // Some looks at what is not there.
+            // Time for some checks of the missing files.
             tokio::time::sleep(Duration::from_millis(300)).await;
             let status = tiers.all().next().unwrap().status();
             assert_eq!(status.cached.len(), 0, "{status:?}");
@@ -161,7 +161,7 @@ async fn what_cannot_be_decoded_leaves_the_cache() {
         let error = rows(&coscan.ctx, sql).await.unwrap_err().to_string();
         assert!(error.contains("cannot be decoded and was dropped from the cache"), "{sql}: {error}");
         hsm.lie(None);
-        // Each query drops at least one of those that are left.
+        // Each query drops at least one of the remaining wrong copies.
         let mut found = rows(&coscan.ctx, sql).await;
         for _ in 0..5 {
             if found.is_ok() {
@@ -174,7 +174,7 @@ async fn what_cannot_be_decoded_leaves_the_cache() {
     }
 }
 
-/// The same where DataFusion reads the copies by itself.
+/// The same when DataFusion itself reads the copies.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_datafusion_cannot_decode_leaves_the_cache() {
     let dir = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ async fn what_datafusion_cannot_decode_leaves_the_cache() {
     assert_eq!(found.unwrap(), [RIGHT]);
 }
 
-/// Wrong bytes that can be decoded: a person drops the copy, and nothing of it is left in memory either.
+/// Wrong bytes that can be decoded: a person drops the copy, and no part of it stays in memory either.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_dropped_copy_is_read_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -226,7 +226,8 @@ async fn nothing_of_a_dropped_copy_is_read_again() {
     assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), [RIGHT]);
 }
 
-/// As caches hold them that were filled before bytes were compared with the kept footer: zeros with the checksum of zeros.
+/// A cached stub: zeros with the checksum of zeros. Caches may hold such files if their bytes were not compared with
+/// the kept footer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cached_stub_of_an_earlier_process_is_fetched_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -278,7 +279,7 @@ async fn all_attempts_together_have_the_timeout() {
     }
 }
 
-/// A process that was killed after it asked: the file came meanwhile, and the tier gets it back.
+/// A process was killed after its request. The file came in the meantime, and the tier gets it back.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_process_asked_for_that_ended_is_released() {
     let dir = tempfile::tempdir().unwrap();
@@ -302,7 +303,7 @@ async fn what_a_process_asked_for_that_ended_is_released() {
     let line = serde_json::json!({ "asked": asked }).to_string() + "\n";
     fs::create_dir_all(dir.path().join("cache")).unwrap();
     for (round, is_cached) in [(1, false), (2, true)] {
-        // The second time the copy is in the cache, and the process was killed before it said so.
+        // The second time the copy is in the cache, and the process was killed before it recorded this.
         fs::write(dir.path().join("cache/journal"), &line).unwrap();
         let tiers = reopened(&|| Tiers::open([config.clone()])).await;
         assert_eq!(tiers.all().next().unwrap().status().cached.len(), usize::from(is_cached));
@@ -332,17 +333,17 @@ async fn a_stub_without_length_is_an_error_that_says_so() {
     }
     let kept = keep_footers(&coscan.ctx, &tiers, &format!("{root}/r"), |_, _| ()).await;
     says_so(kept.unwrap_err().to_string());
-    // The columns are named, and the file loses its length later: its rows are not left out.
+    // The statement names the columns, and the file loses its length later: its rows are not left out silently.
     crate::folder::stub(&hsm.tape().join("r/001.parquet"), &hsm.root().join("r/001.parquet"));
     declared(&coscan.ctx, &hsm).await;
     fs::write(hsm.root().join("r/001.parquet"), "").unwrap();
     says_so(rows(&coscan.ctx, SUM_R).await.unwrap_err().to_string());
     assert_eq!(hsm.log(), Vec::<String>::new());
-    // Of other tables nothing is said.
+    // Queries over other tables are not affected.
     assert_eq!(rows(&coscan.ctx, SUM_S).await.unwrap(), ["19900"]);
 }
 
-/// A command tells that the file can be read: it has no bytes, and is no file of a table.
+/// A command says that the file can be read. It has no bytes, so it is no file of the table.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_without_bytes_that_is_online_has_no_rows() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Real tiers against plain DataFusion: an archive class on a server of S3's protocol on the loopback interface, and a
-//! folder whose files scripts recall. Times are scaled down.
+//! Real tiers against plain DataFusion: an archive class on a server of S3's protocol on the loopback interface, and
+//! a folder whose files scripts recall. Times are scaled down.
 
 mod archive;
 mod faults;

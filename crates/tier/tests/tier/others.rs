@@ -1,4 +1,4 @@
-//! What other processes may do beside the one that has the tier: look at it, have footers kept, and drop copies.
+//! Other processes beside the one that has the tier: they show its status, have footers kept, and drop copies.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn a_dry_run_and_footers_do_not_wait_for_a_query() {
         assert_eq!((said[0].restores.len(), said[0].cached), (2, 0));
         let refused = rows(&other.ctx, "SELECT sum(id) FROM s").await.unwrap_err().to_string();
         assert!(refused.contains("another process uses this fragment cache"), "{refused}");
-        // The other process is told what is waited for.
+        // The other process sees what queries wait for.
         let waiting = loop {
             match looked.all().next().unwrap().status().waiting() {
                 Some(waiting) => break waiting,
@@ -78,7 +78,7 @@ async fn copies_are_dropped_by_whoever_has_the_tier() {
         assert_eq!(hsm.count("recall "), 4, "{:?}", hsm.log());
     }
     let dropped = loop {
-        // The last owner may not have let go yet.
+        // The last owner may still hold the lock.
         match drop_copies(&config, &[folder.clone() + "/", file("nothing")]) {
             Err(TierError::OwnerEnded { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
             dropped => break dropped.unwrap(),

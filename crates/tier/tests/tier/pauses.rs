@@ -1,4 +1,5 @@
-//! Readers that pause, as clients do that do not fetch: others go on, and they themselves read on where they were.
+//! Readers that pause, such as clients that do not fetch. Other readers continue, and the paused readers later
+//! continue at the same row.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ use crate::folder::Hsm;
 use crate::plans::write_table;
 use crate::tables::{declare, over, rows};
 
-/// How long the tier waits for whoever pauses.
+/// The tier's patience with a paused reader.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 struct World {
@@ -24,7 +25,7 @@ struct World {
     tiers: Tiers,
 }
 
-/// Tables `r` (6 files) and `s` (4 files), whose cache has room for two and a half.
+/// Tables `r` (6 files) and `s` (4 files), with a cache that has room for two and a half.
 async fn world() -> World {
     let dir = tempfile::tempdir().unwrap();
     let files = dir.path().join("files");
@@ -61,13 +62,13 @@ impl World {
     }
 }
 
-/// Rows, and a sum of their first column.
+/// The number of rows, and the sum of their first column.
 fn summed(batches: &[RecordBatch]) -> (usize, i64) {
     let sum = |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().iter().sum::<i64>();
     (batches.iter().map(RecordBatch::num_rows).sum(), batches.iter().map(sum).sum())
 }
 
-/// Reads at least so many rows.
+/// Reads at least `at_least` rows.
 async fn read(rows: &mut SendableRecordBatchStream, at_least: usize) -> Vec<RecordBatch> {
     let mut read = Vec::new();
     while summed(&read).0 < at_least {
@@ -76,11 +77,11 @@ async fn read(rows: &mut SendableRecordBatchStream, at_least: usize) -> Vec<Reco
     read
 }
 
-/// Reads a query's first rows until it holds all that the cache has room for, and pauses.
+/// Reads a query's first rows until it holds all fragments that the cache has room for, and pauses.
 async fn paused(ctx: &SessionContext, sql: &str) -> (SendableRecordBatchStream, Vec<RecordBatch>) {
     let mut stream = ctx.plain_sql(sql).await.unwrap().execute_stream().await.unwrap();
     let mut first = read(&mut stream, 100).await;
-    // The cache fills meanwhile, and the next batch of fragments is all that is in it.
+    // In the meantime the cache fills, and then holds only the next batch of fragments.
     tokio::time::sleep(PATIENCE / 2).await;
     first.extend(read(&mut stream, 1).await);
     (stream, first)
@@ -119,7 +120,7 @@ async fn a_join_in_passes_that_pauses_keeps_no_other_from_the_cache() {
     assert_eq!((rows as i64, sum), expected);
 }
 
-/// What becomes ready for a stream that is not polled any more is not read by anybody.
+/// Fragments that become ready for a stream that is not polled any more are not read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_is_left_alone_while_it_waits_keeps_no_other_from_the_cache() {
     let world = world().await;

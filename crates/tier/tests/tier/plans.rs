@@ -1,4 +1,5 @@
-//! What becomes of plans: which nodes, in which order fragments are asked for, and what is never asked for.
+//! Rewritten plans: their nodes, the order in which fragments are requested, and the fragments that are never
+//! requested.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use futures::{StreamExt, TryStreamExt};
 use crate::archive::{self, Glacier};
 use crate::tables::{declare, nodes, over, plain, reopened, rows, write_file};
 
-/// Seven files of [`write_table`], more or less.
+/// About the bytes of seven files of [`write_table`].
 const SEVEN_FILES: u64 = 27_000;
 
 /// A table with files of 100 rows: `id` ascends over all files, `k` is `id % 10`.
@@ -66,7 +67,7 @@ async fn world(more: &str, archive: &str) -> World {
         }
     }
     std::fs::remove_dir_all(cache.join("fragments")).unwrap();
-    // What was spent on footers is not the test's business.
+    // Forgets the cost of the footers.
     std::fs::remove_file(cache.join("journal")).unwrap();
     glacier.expire();
     let tiers = reopened(&|| Tiers::of_open([archive::open(&endpoint, &cache, more, archive)?])).await;
@@ -103,13 +104,13 @@ async fn only_what_footers_do_not_rule_out_is_restored() {
     let world = world("", "").await;
     world.same("SELECT id, s FROM r WHERE id BETWEEN 150 AND 210").await;
     assert_eq!(world.glacier.requests().len(), 2, "{:?}", world.glacier.requests());
-    // The build side, one file of s, decides at run time what of r is needed.
+    // The build side, one file of s, decides at run time which files of r are needed.
     world.same("SELECT r.id, s.s FROM s JOIN r ON r.id = s.id WHERE s.id < 20").await;
     let requests = world.glacier.requests();
     assert_eq!(requests[2..], ["s/000.parquet", "r/000.parquet"]);
 }
 
-/// A resolve node hands on a list of more than 256 fragments in parts; the second one is not forgotten.
+/// A resolve node hands on a list of more than 256 fragments in parts, and the second part is not forgotten.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_of_many_fragments_are_resolved_in_parts() {
     let dir = tempfile::tempdir().unwrap();
@@ -120,7 +121,8 @@ async fn lists_of_many_fragments_are_resolved_in_parts() {
     let coscan = over(&tiers);
     let sql = "CREATE EXTERNAL TABLE r (id BIGINT NOT NULL, k BIGINT, s VARCHAR) STORED AS PARQUET LOCATION 's3://bucket/r/'";
     coscan.ctx.plain_sql(sql).await.unwrap().collect().await.unwrap();
-    // None comes before all of the first part were asked for: they do not wait for each other in waves.
+    // No restore finishes before all fragments of the first part are requested: they do not wait for each other in
+    // waves.
     let keys: Vec<String> = (0..300).map(|at| format!("r/{at:03}.parquet")).collect();
     glacier.never.lock().unwrap().extend(keys);
     let all_asked_for = async {
@@ -138,7 +140,7 @@ async fn lists_of_many_fragments_are_resolved_in_parts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_restores_no_more_than_it_needs_in_the_end() {
     let world = world("", "at_once = 1").await;
-    // However late the rows of the first ones are read, no more than one of these is asked for.
+    // Even if the rows of the first files are read late, not all of these restores are requested.
     world.glacier.never.lock().unwrap().extend((3..6).map(|at| format!("r/{at:03}.parquet")));
     let found = rows(&world.coscan.ctx, "SELECT id FROM r LIMIT 5").await.unwrap();
     assert_eq!(found.len(), 5);
@@ -184,7 +186,7 @@ async fn outer_joins_without_a_hash_table_see_all_pairs_at_once() {
     }
 }
 
-/// A limit is the scan's alone then, and an aggregation is made in one step.
+/// In one partition, a limit belongs to the scan alone and an aggregation has one step.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_one_partition_limits_and_aggregations_are_those_of_all_fragments() {
     let world = world("", "").await;
@@ -233,8 +235,8 @@ async fn rows_in_order_need_all_fragments_at_once() {
     assert_eq!(rows(&world.coscan.ctx, sql).await.unwrap(), plain);
 }
 
-/// The stream that was polled first began to restore all fragments, and is not polled any more, as those of a join's side
-/// that has to wait: the others go on.
+/// The stream that was polled first began to restore all fragments and is not polled any more, like a stream of a
+/// join's waiting side. The other streams continue.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_left_alone_keeps_no_other_waiting_for_fragments() {
     let world = world("", "").await;
@@ -285,8 +287,8 @@ async fn a_dry_run_restores_nothing_and_a_limit_on_cost_holds() {
     assert!(error.contains("2.0000 spent"), "{error}");
 }
 
-/// What a query needs is known before any of it is asked for: several lists, of scans that are joined and of partitions that
-/// are opened late, are one query.
+/// The needs of a query are known before the first request. Several lists belong to one query: those of joined
+/// scans, and those of partitions that are opened late.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_on_cost_is_that_of_the_whole_query() {
     let world = world("cost_limit = 9.5", "price_request = 1.0").await;
@@ -332,7 +334,8 @@ async fn a_join_in_passes_restores_only_what_footers_do_not_rule_out() {
     assert_eq!(world.glacier.requests().len(), 3, "an empty side needs nothing");
 }
 
-/// One at a time the first of two tables would take the room that the second one needs, and wait for it for good.
+/// With one request at a time, the first of two tables would take the room that the second one needs, and then wait
+/// for it forever.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_in_order_that_are_merged_are_in_the_cache_together_or_refused_at_once() {
     for (cache_bytes, fits) in [(SEVEN_FILES, false), (3 * SEVEN_FILES, true)] {

@@ -1,6 +1,6 @@
-//! Random layouts of fragments, caches and queries: answers over a tier equal plain DataFusion's.
+//! Random layouts of fragments, caches and queries: answers over a tier equal those of plain DataFusion.
 //!
-//! `COSCAN_SEEDS=A..B` chooses seeds; a failure prints its own.
+//! `COSCAN_SEEDS=A..B` chooses seeds; a failure prints its seed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn condition(rng: &mut Rng, of: &str) -> String {
     }
 }
 
-/// A query whose answer is one, whatever the order of rows.
+/// A query with one correct answer for every order of rows.
 fn query(rng: &mut Rng) -> String {
     let (left, right) = (table(rng), table(rng));
     let join = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"][rng.usize(0..4)];
@@ -131,7 +131,7 @@ async fn play(seed: u64) {
     for session in [&coscan.ctx, &plain] {
         session.plain_sql(&set).await.unwrap().collect().await.unwrap();
     }
-    // Four at a time, as users are.
+    // Four queries run at a time, like users.
     for together in queries.chunks(4) {
         let found = together.iter().map(|sql| rows(&coscan.ctx, sql));
         for (sql, found) in together.iter().zip(futures::future::join_all(found).await) {

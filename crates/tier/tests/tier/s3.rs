@@ -1,4 +1,4 @@
-//! Archive classes as S3 has them: what is asked for when, and what its answers mean.
+//! Archive classes like those of S3: the requests, and the meaning of their answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl World {
         World { dir, endpoint, glacier }
     }
 
-    /// A session over the tier; fragments that were cached are not any more.
+    /// A session over the tier, with an empty cache.
     async fn session(&self, archive: &str) -> CoscanContext {
         let cache = self.dir.path().join("cache");
         let open = || {
@@ -64,7 +64,7 @@ async fn a_restored_copy_is_read_until_it_expires_and_then_restored_again() {
     world.answers().await;
     world.answers().await;
     assert_eq!(world.glacier.answers(), [202; FILES], "the second time the copies are there");
-    // The days of copies that were restored from now on are over at once; the header still tells of them.
+    // From here on, the days of restored copies are over at once, while the header still states them.
     world.glacier.expire();
     *world.glacier.day.lock().unwrap() = Duration::from_secs(1);
     world.answers().await;
@@ -139,7 +139,8 @@ async fn the_server_of_the_tests_keeps_what_is_not_restored() {
     assert!(refused.contains("InvalidObjectState"), "{refused}");
 }
 
-/// The restores come, and go again, while no process runs: to have them again is to pay again, and only when a query wants it.
+/// The restores finish and expire while no process runs. Another restore is paid again, and only when a query wants
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn restores_that_expire_while_no_process_runs_are_paid_again_when_they_are_wanted() {
     let world = World::new(Class::DeepArchive).await;
@@ -157,7 +158,7 @@ async fn restores_that_expire_while_no_process_runs_are_paid_again_when_they_are
     {
         let tiers = reopened(&|| open("3.0", "2s")).await;
         let coscan = declared(&tiers).await;
-        // Whoever waits is gone before anything comes.
+        // The query ends before any restore finishes.
         world.glacier.never.lock().unwrap().extend(keys);
         let asked = async {
             while world.glacier.requests().len() < FILES {
@@ -171,7 +172,7 @@ async fn restores_that_expire_while_no_process_runs_are_paid_again_when_they_are
         assert_eq!(spent(&tiers), 2.0);
     }
     {
-        // Within their days they are found again, and cost nothing more.
+        // Within their days the copies are found again, and cost nothing more.
         let tiers = reopened(&|| open("3.0", "2s")).await;
         assert_eq!((tiers.all().next().unwrap().status().asked.len(), spent(&tiers)), (FILES, 2.0));
     }
@@ -179,7 +180,7 @@ async fn restores_that_expire_while_no_process_runs_are_paid_again_when_they_are
     world.glacier.expire();
     let tiers = reopened(&|| open("3.0", "60s")).await;
     let coscan = declared(&tiers).await;
-    // What nobody wants any more is not asked for again.
+    // Unwanted fragments are not requested again.
     let given_up = async {
         while !tiers.all().next().unwrap().status().queries.is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -196,7 +197,7 @@ async fn restores_that_expire_while_no_process_runs_are_paid_again_when_they_are
     assert_eq!((world.glacier.answers(), spent(&tiers)), (vec![202; FILES], 4.0));
 }
 
-/// Somebody else's restore is waited for, and costs nothing here.
+/// A restore that another user requested is awaited, and costs nothing here.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_else_has_restored_costs_nothing() {
     let world = World::new(Class::DeepArchive).await;

@@ -14,7 +14,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 
-/// Writes a table as a file of `folder` for each list of batches.
+/// Writes one table file with these batches.
 pub fn write_file(path: &Path, batches: &[RecordBatch], rows_per_group: usize) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(rows_per_group)).build();
@@ -41,7 +41,7 @@ pub fn over(tiers: &Tiers) -> CoscanContext {
     coscan
 }
 
-/// Opens tiers whose last owner may not have let go yet.
+/// Opens tiers while their last owner may still hold the lock.
 pub async fn reopened(open: &dyn Fn() -> Result<Tiers, TierError>) -> Tiers {
     for _ in 0..6_000 {
         match open() {
@@ -60,8 +60,8 @@ pub async fn declare(ctx: &SessionContext, root: &str, tables: &[&str]) {
     }
 }
 
-/// The rows of a query as text, sorted unless the query orders them. Floating point sums depend on the order of
-/// addition: they are rounded to nine digits.
+/// The rows of a query as text, sorted unless the query orders them. Floating-point sums depend on the order of
+/// addition, so they are rounded to nine digits.
 pub async fn rows(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
     let batches = ctx.plain_sql(sql).await?.collect().await?;
     let mut rows = Vec::new();

@@ -1,5 +1,5 @@
-//! The 22 queries of TPC-H, eight users at once, equal plain DataFusion's answers, and restore little more than the
-//! fragments wanted.
+//! The 22 queries of TPC-H, run by eight users at once, equal plain DataFusion's answers. They restore little more
+//! than the wanted fragments.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const QUERIES: [&str; 22] = queries!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 1
 
 const USERS: usize = 8;
 
-/// Writes the eight tables, large ones as several files: 24 in all.
+/// Writes the eight tables as 24 files. Large tables have several files.
 fn write_tables(folder: &Path) {
     let factor = 0.01;
     let write = |table: &str, parts: i32, part: &dyn Fn(i32, i32) -> Box<dyn RecordBatchReader>| {
@@ -73,7 +73,7 @@ async fn expected(folder: &Path) -> Vec<Vec<String>> {
     expected
 }
 
-/// Every user runs all queries, each beginning with another one.
+/// Every user runs all queries, each user beginning with another one.
 async fn all_users(ctx: &SessionContext, expected: &Arc<Vec<Vec<String>>>) {
     let users = (0..USERS).map(|user| {
         let (ctx, expected) = (ctx.clone(), Arc::clone(expected));
@@ -114,7 +114,7 @@ async fn eight_users_over_tapes_at_full_times() {
     tapes(Duration::from_secs(2), Duration::from_secs(1)).await;
 }
 
-/// Restores are so late.
+/// Each restore takes `restore`.
 async fn archive_class(restore: Duration) {
     let dir = tempfile::tempdir().unwrap();
     let bucket = dir.path().join("bucket");
@@ -142,7 +142,7 @@ async fn archive_class(restore: Duration) {
     println!("{} restores of {FILES} files, {:.1} s", requests.len(), began.elapsed().as_secs_f64());
     assert!(requests.len() * 10 <= FILES * 12, "{} restores of {FILES} files: {requests:?}", requests.len());
     drop((coscan, tiers));
-    // After a restart everything is there: not a request more.
+    // After a restart everything is there: no further request is sent.
     let tiers = reopened(&open).await;
     let coscan = over(&tiers);
     declare(&coscan.ctx, "s3://bucket", &TABLES).await;
@@ -150,7 +150,7 @@ async fn archive_class(restore: Duration) {
     assert_eq!(glacier.requests().len(), requests.len());
 }
 
-/// With one drive; a recall takes so long, and a change of tape.
+/// Uses one drive. A recall takes `recall`, and a change of tape takes `switch`.
 async fn tapes(recall: Duration, switch: Duration) {
     let dir = tempfile::tempdir().unwrap();
     let files = dir.path().join("files");
@@ -179,7 +179,7 @@ async fn tapes(recall: Duration, switch: Duration) {
     assert_eq!(hsm.count("release "), FILES + recalls);
 }
 
-/// Drops the fragments of a cache that nobody has open.
+/// Drops the fragments of a cache that no process has open.
 fn empty(cache: &Path) {
     std::fs::remove_dir_all(cache.join("fragments")).unwrap();
 }
