@@ -1,8 +1,8 @@
-//! The settings of a server: one row each, from which flags, environment variables, keys of the configuration file, help
-//! and the table in `docs/serve.md` are made.
+//! The settings of a server, one row per setting. Flags, environment variables, keys of the configuration file, help
+//! and the table in `docs/serve.md` come from these rows.
 //!
-//! Nothing is read from the environment or from arguments here: the program does that and calls [`ServeConfig::set`].
-//! Settings of the engine are not here; they are in `coscan_engine::settings`.
+//! This module does not read the environment or arguments. The program does that and calls [`ServeConfig::set`].
+//! Settings of the engine are in `coscan_engine::settings`.
 
 mod table;
 
@@ -16,13 +16,14 @@ pub use table::{SERVE_SETTINGS, ServeSetting};
 use crate::access::Limits;
 use crate::error::ServeError;
 
-/// Where a server listens if nothing is said.
+/// The default address.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:5433";
 
-/// What a server is told. [`ServeConfig::default`] listens on this machine only, and knows no table.
+/// The configuration of a server. [`ServeConfig::default`] listens on this machine only, and has no tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServeConfig {
-    /// Addresses on which PostgreSQL clients, Flight SQL clients and browsers are served, told apart by what they send.
+    /// Addresses for PostgreSQL clients, Flight SQL clients and browsers. The first bytes of a connection decide the
+    /// protocol.
     pub listen: Vec<SocketAddr>,
     /// Addresses for Flight SQL alone.
     pub flight_listen: Vec<SocketAddr>,
@@ -30,47 +31,48 @@ pub struct ServeConfig {
     pub http_listen: Vec<SocketAddr>,
     /// Tables: a name, and a file, folder, pattern or URL.
     pub tables: BTreeMap<String, String>,
-    /// What tables are declared to be clustered with: `orders (l_orderkey = o_orderkey)`.
+    /// Declared clustering of tables: `orders (l_orderkey = o_orderkey)`.
     pub clustered_with: BTreeMap<String, String>,
-    /// Folders of which every subfolder and every Parquet file is a table; looked at again while the server runs.
+    /// Folders in which every subfolder and every Parquet file is a table. They are checked again while the server
+    /// runs.
     pub watch: Vec<PathBuf>,
-    /// How often watched folders are looked at.
+    /// Interval of these checks.
     pub watch_every: Duration,
-    /// Files that define slow tiers: tables under a tier's root are restored as queries need them.
+    /// Files that define slow tiers. Tables under a tier's root are restored as queries need them.
     pub tiers: Vec<PathBuf>,
-    /// The file with users and roles. Without one nobody is asked who they are.
+    /// The file with users and roles. Without it, clients are not authenticated.
     pub users: Option<PathBuf>,
-    /// What everybody may do where nobody is asked who they are: `read` or `admin`.
+    /// The role of all clients if they are not authenticated: `read` or `admin`.
     pub anonymous_role: String,
     /// The server's certificate chain, PEM.
     pub tls_cert: Option<PathBuf>,
     /// The key of that certificate, PEM.
     pub tls_key: Option<PathBuf>,
-    /// Certificates that sign those of clients; with it every client needs one.
+    /// Certificates of authorities for client certificates. If given, every client needs a certificate.
     pub tls_client_ca: Option<PathBuf>,
-    /// Whether addresses that other machines reach may go without users or TLS.
+    /// Allows addresses that other machines can reach without users or TLS.
     pub insecure: bool,
-    /// Connections at once, of all protocols.
+    /// Concurrent connections, of all protocols.
     pub max_connections: usize,
-    /// Connections at once from one address.
+    /// Concurrent connections from one address.
     pub max_connections_per_address: usize,
-    /// Queries that run at once; others wait for their turn.
+    /// Concurrently running queries. Others wait for their turn.
     pub max_queries: usize,
-    /// How long a client may take until it has said who it is.
+    /// Maximum time from the start of a connection to its login.
     pub handshake_timeout: Duration,
-    /// How long a client may leave a result unread; then its query is stopped.
+    /// Maximum time for which a client may leave a result unread. Then its query is stopped.
     pub stalled_client_timeout: Duration,
-    /// How long a connection may do nothing; zero for ever.
+    /// Maximum time for which a connection may be idle. Zero: forever.
     pub idle_timeout: Duration,
-    /// Bytes of one message from a client.
+    /// Maximum bytes of one message from a client.
     pub max_message_bytes: usize,
-    /// How long a bearer token of Flight SQL is good for.
+    /// Lifetime of a bearer token of Flight SQL.
     pub token_lifetime: Duration,
-    /// How long running queries are waited for when the server ends.
+    /// Maximum wait for running queries when the server shuts down.
     pub drain_timeout: Duration,
-    /// A file to which who did what is appended, a JSON object in a line.
+    /// The file of the audit log, with one JSON object per line.
     pub audit_log: Option<PathBuf>,
-    /// What a user may use for whom nothing else is said.
+    /// Default limits of a user.
     pub limits: Limits,
 }
 
@@ -107,11 +109,11 @@ impl Default for ServeConfig {
 }
 
 impl ServeConfig {
-    /// Sets a setting by its name; those that may be given several times grow.
+    /// Sets a setting by its name. A setting that may be given several times gets a further value.
     ///
     /// # Errors
     ///
-    /// There is no such setting, or it cannot have this value.
+    /// If there is no such setting, or the value is not allowed.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ServeError> {
         let setting = ServeSetting::named(name).ok_or_else(|| {
             let names: Vec<_> = SERVE_SETTINGS.iter().map(|setting| setting.name).collect();
@@ -121,12 +123,12 @@ impl ServeConfig {
             .map_err(|wanted| ServeError::setting(name, format!("'{value}' is not {wanted}")))
     }
 
-    /// Takes the table `serve` of a configuration file: keys as flags, lists for those that may be given several times,
-    /// those of tables also as a table of names.
+    /// Applies the table `serve` of a configuration file. Keys are the names of flags. Settings that may be given
+    /// several times take lists. Those of tables also take a table of names.
     ///
     /// # Errors
     ///
-    /// A key is none, or its value cannot be.
+    /// If a key is not a setting, or its value is not allowed.
     pub fn add_toml(&mut self, table: &toml::Table) -> Result<(), ServeError> {
         for (name, value) in table {
             match value {
@@ -146,16 +148,16 @@ impl ServeConfig {
         Ok(())
     }
 
-    /// Whether clients have to say who they are.
+    /// Returns true if clients have to authenticate.
     pub fn asks_who(&self) -> bool {
         self.users.is_some()
     }
 
-    /// Fills in where to listen, and refuses what would be reachable without users and TLS.
+    /// Fills in the default address, and refuses addresses that other machines could reach without users and TLS.
     ///
     /// # Errors
     ///
-    /// [`ServeError::Exposed`], or settings that do not fit each other.
+    /// [`ServeError::Exposed`], or settings that contradict each other.
     pub fn check(&mut self) -> Result<(), ServeError> {
         if self.listen.is_empty() {
             self.listen.push(

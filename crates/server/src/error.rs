@@ -1,20 +1,20 @@
-//! Why a server does not start, or does not take new settings.
+//! Errors of starting a server or of changing its settings.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// A server could not be started or reloaded. Nothing was changed.
+/// A server could not be started or reloaded. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// A setting has a value it cannot have, or two do not fit each other.
+    /// A setting's value is not allowed, or two settings contradict each other.
     #[error("{setting}: {problem}")]
     Setting {
         /// The setting, as in the configuration file.
         setting: String,
-        /// What is wrong and what to do.
+        /// The problem and the remedy.
         problem: String,
     },
-    /// Others could reach an address without proving who they are, or could be overheard.
+    /// Other machines could reach an address without authentication or without encryption.
     #[error(
         "{address} can be reached from other machines, and there is {missing}: give --users, --tls-cert and --tls-key, \
          listen on 127.0.0.1, or give --insecure if everybody who reaches the address may read every table"
@@ -22,17 +22,17 @@ pub enum ServeError {
     Exposed {
         /// The address.
         address: SocketAddr,
-        /// What is missing.
+        /// The missing protection.
         missing: &'static str,
     },
     /// A file that the server needs cannot be used.
     #[error("cannot use {what} {}: {problem}", path.display())]
     File {
-        /// What the file is for.
+        /// The purpose of the file.
         what: &'static str,
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// A table cannot be opened.
@@ -40,29 +40,29 @@ pub enum ServeError {
     Table {
         /// The table.
         name: String,
-        /// Where it should be.
+        /// Its location.
         location: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// A tier cannot be opened.
     #[error(transparent)]
     Tier(#[from] coscan_tier::TierError),
-    /// An address cannot be listened on.
+    /// The server cannot listen on an address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The query engine refused.
+    /// The query engine's error.
     #[error("{0}")]
     Engine(String),
 }
 
 impl ServeError {
-    /// Whether the command was used wrongly, rather than something failed.
+    /// Returns true if the command was used wrongly, and false if an operation failed.
     pub fn is_usage(&self) -> bool {
         use coscan_tier::TierError::Config;
         matches!(

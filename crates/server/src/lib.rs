@@ -1,8 +1,8 @@
-//! Many clients over one engine: what `coscan serve` runs.
+//! Many clients over one engine: the server of `coscan serve`.
 //!
-//! A [`Server`] listens, finds out who asks, and lets them run SQL in sessions of their own over tables that all share. Scans
-//! meet in the engine, as those of one program do. Whatever protocol a statement comes by, it goes through
-//! [`sql::Session`], which checks it, counts it, limits it and can stop it.
+//! A [`Server`] listens, authenticates clients, and runs their SQL in sessions of their own over tables that all
+//! share. The engine shares scans of all sessions, as it does within one program. Statements of every protocol go
+//! through [`sql::Session`], which checks, counts, limits and can stop them.
 //!
 //! ```text
 //! server    starts, reloads, drains
@@ -15,7 +15,7 @@
 //!  └── config     every setting in one table
 //! ```
 //!
-//! No scheduling and no SQL of its own: [`coscan_datafusion`] does both.
+//! The server has no scheduling and no SQL engine of its own: [`coscan_datafusion`] does both.
 #![deny(missing_docs)]
 
 pub mod access;

@@ -1,4 +1,4 @@
-//! A running server: started, told to read its files again, and ended without cutting anybody off.
+//! A running server: start, reload, and shutdown without cutting off clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::sql::Stop;
 use crate::state::{SharedState, State};
 use crate::{flight, http};
 
-/// After queries were stopped their clients have this long to hear of it.
+/// Time that clients of stopped queries have to receive the error.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// A server that accepts connections. Dropped, it stops at once; [`Server::shut_down`] lets queries finish.
+/// A server that accepts connections. Dropping it stops it at once; [`Server::shut_down`] lets queries finish.
 pub struct Server {
     state: SharedState,
     tls: Option<Arc<Tls>>,
@@ -32,10 +32,10 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Settings, files, tables or addresses that cannot be used; nothing is listened on then.
+    /// If settings, files, tables or addresses cannot be used. The server then listens on no address.
     #[inline(never)]
     pub fn start(config: ServeConfig, coscan: CoscanContext) -> BoxFuture<'static, Result<Self, ServeError>> {
-        // In a box, so that the protocols are compiled here and not in everything that starts a server.
+        // In a box, so that the protocols are compiled here and not in every crate that starts a server.
         Server::listening(config, coscan).boxed()
     }
 
@@ -66,32 +66,33 @@ impl Server {
         Ok(Server { state, tls, addresses, tasks })
     }
 
-    /// What everybody who serves has in hand.
+    /// The shared state.
     pub fn state(&self) -> &SharedState {
         &self.state
     }
 
-    /// The addresses listened on, in the order of the settings: `listen`, `flight-listen`, `http-listen`.
+    /// The bound addresses, in the order of the settings: `listen`, `flight-listen`, `http-listen`.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Takes tables and watched folders from these settings, and reads everything again as [`Server::reload`] does. Other
-    /// settings are those of the start.
+    /// Takes tables and watched folders from these settings, and reads all files again like [`Server::reload`].
+    /// Other settings do not change.
     ///
     /// # Errors
     ///
-    /// A file cannot be used.
+    /// If a file cannot be used.
     pub async fn reload_with(&self, config: &ServeConfig) -> Result<(), ServeError> {
         self.state.set_sources(config);
         self.reload().await
     }
 
-    /// Reads users, certificates and watched folders again. What is wrong is told, and stays as it was.
+    /// Reads users, certificates and watched folders again. A wrong file is reported, and its earlier contents stay
+    /// in use.
     ///
     /// # Errors
     ///
-    /// A file cannot be used.
+    /// If a file cannot be used.
     #[inline(never)]
     pub fn reload(&self) -> BoxFuture<'_, Result<(), ServeError>> {
         async {
@@ -101,7 +102,7 @@ impl Server {
         .boxed()
     }
 
-    /// Takes nothing new, waits until running statements have ended, at most as long as the settings say, and stops the rest.
+    /// Accepts no new work, waits for running statements at most for `drain_timeout`, and stops the rest.
     pub async fn shut_down(mut self) {
         self.state.drain();
         let patience = self.state.config().drain_timeout;
@@ -124,7 +125,7 @@ impl Server {
     }
 }
 
-/// Looks at watched folders from time to time.
+/// Checks watched folders at an interval.
 async fn watch(state: SharedState) {
     loop {
         tokio::time::sleep(state.config().watch_every).await;

@@ -1,4 +1,4 @@
-//! What everybody who serves has in hand: settings, users, tables, sessions, and the way in.
+//! The shared state of a server: settings, users, tables, sessions, and logins.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,17 +15,17 @@ use crate::listen::Connections;
 use crate::postgres;
 use crate::sql::{self, Protocol, Registry, Session, SessionBase, Sources, Tables, TablesChange};
 
-/// Whose failures those of bearer tokens are: a token that is not valid names nobody.
+/// The user that failures of bearer tokens count for: an invalid token names no user.
 const BY_TOKEN: &str = "";
 
 /// The state, shared.
 pub type SharedState = Arc<State>;
 
-/// Everything a server has besides its sockets.
+/// All state of a server besides its sockets.
 #[derive(Debug)]
 pub struct State {
     config: ServeConfig,
-    /// Where tables come from now.
+    /// The current sources of tables.
     sources: RwLock<Sources>,
     sessions: Arc<SessionBase>,
     users: Users,
@@ -88,27 +88,27 @@ impl State {
         self.sessions.registry()
     }
 
-    /// Who did what.
+    /// The audit log.
     pub fn audit(&self) -> &Arc<Audit> {
         self.sessions.audit()
     }
 
-    /// The connections there are.
+    /// The open connections.
     pub fn connections(&self) -> &Arc<Connections> {
         &self.connections
     }
 
-    /// Since when.
+    /// The start time.
     pub fn started(&self) -> SystemTime {
         self.started
     }
 
-    /// Whether the server takes nothing new because it is about to end.
+    /// Returns true if the server accepts no new work because it is shutting down.
     pub fn is_draining(&self) -> bool {
         *self.draining.borrow()
     }
 
-    /// Waits until the server is about to end.
+    /// Waits until the server is shutting down.
     pub async fn drained(&self) {
         let mut draining = self.draining.subscribe();
         // The sender is in the state that is borrowed here.
@@ -119,11 +119,11 @@ impl State {
         self.draining.send_replace(true);
     }
 
-    /// Finds out who somebody is by name and password. Where nobody is asked, everybody is who they say.
+    /// Authenticates a user by name and password. Without authentication, every name is accepted.
     ///
     /// # Errors
     ///
-    /// User or password are wrong, or failed too often from there.
+    /// If the user or the password is wrong, or there were too many failures from this address.
     pub async fn log_in(
         &self,
         name: &str,
@@ -137,9 +137,9 @@ impl State {
         let Some(password) = password else { return Err(AccessError::Missing) };
         let (verifier, user) = self.users.find(name);
         let password = password.to_owned();
-        // Milliseconds of hashing, on purpose.
+        // Takes milliseconds of hashing, on purpose.
         let fits = tokio::task::spawn_blocking(move || verifier.fits(&password)).await.unwrap_or(false);
-        // Logins that were begun side by side are no way around the wait.
+        // Checked again, so that concurrent logins cannot avoid the wait.
         self.may_try(peer, name)?;
         match user.filter(|_| fits) {
             Some(user) => {
@@ -150,11 +150,11 @@ impl State {
         }
     }
 
-    /// A user where nobody is asked who they are.
+    /// The user of a client without authentication.
     ///
     /// # Errors
     ///
-    /// Here everybody is asked.
+    /// If clients have to authenticate.
     pub fn log_in_anonymous(&self, name: &str) -> Result<User, AccessError> {
         if self.config.asks_who() {
             return Err(AccessError::Missing);
@@ -162,16 +162,16 @@ impl State {
         Ok(self.users.user(name, self.anonymous.clone()))
     }
 
-    /// Gives a bearer token to somebody who was let in.
+    /// Issues a bearer token for a user that is logged in.
     pub fn give_token(&self, user: &User) -> String {
         self.tokens.give(&user.name, self.config.token_lifetime, Instant::now())
     }
 
-    /// Finds out who somebody is by a bearer token.
+    /// Authenticates a user by a bearer token.
     ///
     /// # Errors
     ///
-    /// It is no token, has ended, or its user is not there any more.
+    /// If the token is invalid or has expired, or its user does not exist any more.
     pub fn log_in_by_token(&self, token: &str, peer: SocketAddr) -> Result<User, AccessError> {
         self.may_try(peer, BY_TOKEN)?;
         let name = self.tokens.user(token, Instant::now());
@@ -189,7 +189,7 @@ impl State {
     ///
     /// # Errors
     ///
-    /// The user has too many, or the server is about to end.
+    /// If the user has too many sessions, or the server is shutting down.
     pub fn open_session(
         &self,
         user: User,
@@ -215,20 +215,20 @@ impl State {
         self.attempts.may_try(peer.ip(), name, Instant::now())
     }
 
-    /// Notes that somebody proved who they are.
+    /// Records a successful login.
     pub(crate) fn logged_in(&self, user: &User, peer: SocketAddr) {
         self.attempts.succeeded(peer.ip(), &user.name);
         self.audit().write("login", &user.name, &[("peer", peer.to_string().into())]);
     }
 
-    /// Notes that somebody did not.
+    /// Records a refused login.
     pub(crate) fn refused(&self, name: &str, peer: SocketAddr) -> AccessError {
         self.attempts.failed(peer.ip(), name, Instant::now());
         self.audit().write("login refused", name, &[("peer", peer.to_string().into())]);
         AccessError::WrongPassword(name.to_owned())
     }
 
-    /// Reads users again and reopens the audit log; looks at watched folders.
+    /// Reads users again, reopens the audit log, and checks watched folders.
     pub(crate) async fn reload(&self) -> Result<(), ServeError> {
         if let Some(path) = &self.config.users {
             self.users.reload(path, &self.config.limits)?;
@@ -238,18 +238,18 @@ impl State {
         Ok(())
     }
 
-    /// Looks at watched folders.
+    /// Checks watched folders.
     pub(crate) async fn look_at_tables(&self) -> Result<TablesChange, ServeError> {
         let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner).clone();
         self.tables().look(&sources, self.sessions.coscan(), false).await
     }
 
-    /// Whether there are watched folders.
+    /// Returns true if there are watched folders.
     pub(crate) fn watches(&self) -> bool {
         !self.sources.read().unwrap_or_else(PoisonError::into_inner).watch.is_empty()
     }
 
-    /// Takes tables and watched folders from these settings from now on.
+    /// Sets the sources of tables to those of these settings.
     pub(crate) fn set_sources(&self, config: &ServeConfig) {
         *self.sources.write().unwrap_or_else(PoisonError::into_inner) = Sources::of(config);
     }

@@ -1,10 +1,10 @@
-//! How often somebody may try: failures are counted for each address and user, and wear off.
+//! Login throttling: failures are counted per address and user, and expire.
 //!
-//! A login clears the failures of its own user from its own address and no others: whoever has one password gains nothing by it
-//! for guessing another. Who guesses for many users from one address has to wait for all of them.
+//! A login clears only the failures of its own user from its own address. One known password therefore does not help
+//! to guess another. A client that guesses passwords of many users from one address has to wait for all of them.
 //!
-//! Nothing is locked for good, and a user is never locked out where the address has not failed itself: otherwise anybody could
-//! keep anybody out.
+//! No user and no address is locked out permanently. A user is never locked out at an address without failures;
+//! otherwise any client could lock out any user.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -14,37 +14,37 @@ use std::time::{Duration, Instant};
 
 use super::AccessError;
 
-/// So many failures are forgiven a user at an address.
+/// Number of failures of a user at an address that cause no wait.
 const FREE: u32 = 5;
-/// So many are forgiven an address, where each of its users counts for [`FREE`] at most: one client with a stale password
-/// does not keep out others behind the same address.
+/// Number of failures of an address that cause no wait. Each of its users counts for at most [`FREE`], so one client
+/// with an old password does not lock out others behind the same address.
 const FREE_OF_ADDRESS: u32 = 5 * FREE;
-/// The first wait; it doubles with every failure.
+/// The first wait. It doubles with every failure.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Failures are forgotten after this long without one.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
-/// So many addresses are remembered; then the oldest are forgotten.
+/// Maximum number of remembered addresses. Beyond it, the oldest are forgotten.
 const ADDRESSES_MAX: usize = 10_000;
-/// So many users of an address are told apart; all others count as one.
+/// Maximum number of separate users per address. All others count as one.
 const USERS_MAX: usize = 64;
 
 /// Failed logins by address and user.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     failures: Mutex<HashMap<IpAddr, Failures>>,
-    /// Names are what clients send: they are kept as numbers of one length.
+    /// Clients choose the names, so they are kept as hashes of fixed length.
     names: RandomState,
 }
 
-/// How often an address failed, by user.
+/// Failures of an address, by user.
 #[derive(Debug, Default)]
 struct Failures {
     users: HashMap<u64, Failed>,
     others: Option<Failed>,
 }
 
-/// How often, and when the last time.
+/// Number of failures, and time of the last one.
 #[derive(Clone, Copy, Debug)]
 struct Failed {
     count: u32,
@@ -52,7 +52,7 @@ struct Failed {
 }
 
 impl Attempts {
-    /// Whether this user may try from this address now.
+    /// Checks that this user may try from this address now.
     pub(crate) fn may_try(&self, from: IpAddr, user: &str, now: Instant) -> Result<(), AccessError> {
         let all = self.lock();
         let Some(failures) = all.get(&block(from)) else { return Ok(()) };
@@ -62,7 +62,7 @@ impl Attempts {
         }
     }
 
-    /// Notes a failure.
+    /// Records a failure.
     pub(crate) fn failed(&self, from: IpAddr, user: &str, now: Instant) {
         let (from, user) = (block(from), self.names.hash_one(user));
         let mut all = self.lock();
@@ -76,7 +76,7 @@ impl Attempts {
         all.entry(from).or_default().add(user, now);
     }
 
-    /// Forgets the failures of a user at an address, because they have the password.
+    /// Forgets the failures of a user at an address after a successful login.
     pub(crate) fn succeeded(&self, from: IpAddr, user: &str) {
         let (from, user) = (block(from), self.names.hash_one(user));
         let mut all = self.lock();
@@ -113,7 +113,7 @@ impl Failures {
         *failed = Failed { count: failed.count.saturating_add(1), last: now };
     }
 
-    /// When this user may try again.
+    /// The time at which this user may try again.
     fn next(&self, user: u64, now: Instant) -> Option<Instant> {
         let fresh = |failed: &&Failed| !forgotten(failed.last, now);
         let own = self.users.get(&user).or(self.others.as_ref()).filter(fresh);
@@ -135,7 +135,7 @@ fn wait_after(failures: u32, free: u32) -> Duration {
     }
 }
 
-/// Who has one address of IPv6 has a block of 2^64 of them.
+/// The owner of one IPv6 address has a block of 2^64 addresses.
 fn block(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -194,7 +194,7 @@ mod tests {
         }
         assert!(attempts.may_try(HERE, "another", start).is_err());
         assert!(attempts.may_try(HERE, "another", start + FORGOTTEN_AFTER).is_ok());
-        // More users than are told apart are one.
+        // Users beyond the maximum count as one.
         (0..10 * USERS_MAX).for_each(|n| attempts.failed(HERE, &n.to_string(), start));
         assert_eq!(attempts.lock()[&HERE].users.len(), USERS_MAX);
     }

@@ -1,7 +1,8 @@
-//! The audit log: one JSON object in a line for every login, refusal and statement.
+//! The audit log: one JSON object per line for every login, refusal and statement.
 //!
-//! Written by the thread that acts, under a lock, with one write per line, so that lines of several threads do not mix and a
-//! line that was acted upon is in the file. Passwords and tokens are never in it; the text of statements is.
+//! The acting thread writes each line under a lock with one write. Lines of several threads therefore do not mix,
+//! and the file has the line before the thread continues. The log has the text of statements, but never passwords or
+//! tokens.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -16,7 +17,7 @@ use crate::error::ServeError;
 /// Statements are cut after this many characters.
 const STATEMENT_CHARS: usize = 10_000;
 
-/// Where the log goes, if anywhere.
+/// The audit log's file, if there is one.
 #[derive(Debug, Default)]
 pub struct Audit {
     path: Option<PathBuf>,
@@ -31,7 +32,7 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Opens the file again, after somebody moved it away.
+    /// Opens the file again, after it was renamed by log rotation.
     pub(crate) fn reopen(&self) -> Result<(), ServeError> {
         let Some(path) = &self.path else { return Ok(()) };
         let file = OpenOptions::new().append(true).create(true).open(path);
@@ -40,7 +41,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Writes a line: what happened, to whom, and what else there is to say.
+    /// Writes a line: the event, the user, and further fields.
     pub fn write(&self, event: &str, user: &str, more: &[(&str, Value)]) {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = file.as_mut() else { return };

@@ -1,4 +1,4 @@
-//! How much a user may use, and how much of it is in use.
+//! Limits of a user, and the user's current use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,31 +7,31 @@ use std::time::Duration;
 use coscan_engine::settings::{bytes, number};
 use tokio::sync::Semaphore;
 
-/// The highest priority: beyond it the others would only wait.
+/// The highest priority. With a higher one, other users would only wait.
 const PRIORITY_MAX: u32 = 1000;
 
-/// Where a limit of users is set, for whoever meets it: `name` is one of [`Limits::NAMES`].
+/// The setting of a limit, for the error of reaching it. `name` is one of [`Limits::NAMES`].
 pub(crate) fn where_set(name: &str) -> String {
     format!("user-{name} (the server's flag --user-{name}, or {name} of a role in the users file)")
 }
 
-/// What a user may use. Zero means no limit.
+/// Limits of a user. Zero means no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once.
+    /// Concurrent connections.
     pub connections: usize,
-    /// Queries that run at once; others wait.
+    /// Concurrently running queries. Others wait.
     pub queries: usize,
-    /// Statements that are read and planned at once; others wait.
+    /// Statements that are parsed and planned at the same time. Others wait.
     pub planning: usize,
     /// Bytes for sorts, joins and aggregates of all queries together.
     pub memory_bytes: usize,
     /// Bytes of one result.
     pub result_bytes: u64,
-    /// How long a statement may take, waiting included.
+    /// Maximum duration of a statement, waiting included.
     pub statement_timeout: Duration,
-    /// How much the scans of its queries count against others' when the engine chooses what to read: 2 waits half as long.
-    /// Zero is one, as everybody has it.
+    /// Weight of the user's scans when the engine chooses the next read: a scan with 2 waits half as long. Zero
+    /// means 1, the default of all users.
     pub priority: u32,
 }
 
@@ -50,7 +50,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The names under which limits are set.
+    /// The names of the limits.
     pub const NAMES: [&str; 7] =
         ["connections", "queries", "planning", "memory", "result", "statement-timeout", "priority"];
 
@@ -58,7 +58,7 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// What it has to be.
+    /// A description of the allowed values.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "connections" => self.connections = number(value, 0..=1_000_000)?,
@@ -77,7 +77,7 @@ impl Limits {
     }
 }
 
-/// What one user uses now, over all connections.
+/// The current use of one user, over all connections.
 #[derive(Debug)]
 pub struct Use {
     connections: AtomicUsize,
@@ -95,7 +95,7 @@ impl Use {
         Arc::new(Use { connections: AtomicUsize::new(0), memory: AtomicUsize::new(0), queries, planning })
     }
 
-    /// Connections there are.
+    /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
@@ -105,7 +105,7 @@ impl Use {
         self.memory.load(Ordering::Relaxed)
     }
 
-    /// Counts a connection; `None` if there are as many as allowed.
+    /// Counts a connection. `None` if the limit is reached.
     pub(crate) fn connect(self: &Arc<Self>, limit: usize) -> Option<Connected> {
         let allowed = |n: usize| (limit == 0 || n < limit).then_some(n + 1);
         let counted = self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, allowed);

@@ -1,15 +1,15 @@
-//! Who may do what: users and roles from a file, proof of a password, limits, and a record of what was done.
+//! Access control: users and roles from a file, password checks, limits, and an audit log.
 //!
-//! | module | question |
+//! | module | contents |
 //! |---|---|
-//! | `users` | who is there, and which tables are theirs? |
-//! | `scram` | did they prove that they know their password? |
-//! | `attempts` | how often may somebody try? |
-//! | `tokens` | whom does a bearer token stand for? |
-//! | `limits` | how much may a user use? |
-//! | `audit` | what was done, by whom? |
+//! | `users` | users, roles and the tables that they see |
+//! | `scram` | proof of a password |
+//! | `attempts` | throttling of failed logins |
+//! | `tokens` | bearer tokens and their users |
+//! | `limits` | limits per user |
+//! | `audit` | log of actions and their users |
 //!
-//! It knows no protocol and no SQL.
+//! These modules know no protocol and no SQL.
 
 mod attempts;
 mod audit;
@@ -27,19 +27,19 @@ pub(crate) use scram::{Binding, ScramExchange};
 pub(crate) use tokens::Tokens;
 pub use users::{Role, RoleEntry, User, UserEntry, Users, UsersFile};
 
-/// Why somebody was not let in.
+/// Reasons to refuse a login.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// User or password are wrong; which of them is not said.
+    /// The user or the password is wrong. The error does not say which.
     #[error("password authentication failed for user \"{0}\"")]
     WrongPassword(String),
-    /// Nothing was shown.
+    /// The client sent no credentials.
     #[error("authentication is required: give a user name and a password, or a token")]
     Missing,
     /// The token is unknown, forged or expired.
     #[error("the token is not valid or has expired: log in again")]
     BadToken,
-    /// Too many failures from there, or for this user.
+    /// Too many failures from this address or for this user.
     #[error("too many failed logins: try again in {0} seconds")]
     TooOften(u64),
     /// The user has as many connections as allowed.
@@ -48,24 +48,24 @@ pub enum AccessError {
         where_set("connections")
     )]
     TooManyConnections {
-        /// Who.
+        /// The user.
         user: String,
-        /// How many are allowed.
+        /// The limit.
         limit: usize,
     },
-    /// The server is about to end.
+    /// The server is shutting down.
     #[error("the server is shutting down: connect again later")]
     ShuttingDown,
-    /// The handshake makes no sense.
+    /// The handshake is malformed.
     #[error("malformed login: {0}")]
     Malformed(String),
 }
 
-/// Bytes nobody can guess.
+/// Unpredictable bytes.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     use ring::rand::SecureRandom;
     let mut bytes = [0; N];
-    // A system without random numbers cannot keep anything apart: going on would be worse than ending.
+    // Without random numbers, salts and tokens could be guessed. Ending is better than continuing.
     ring::rand::SystemRandom::new().fill(&mut bytes).expect("the system gives random numbers");
     bytes
 }

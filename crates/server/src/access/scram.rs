@@ -1,9 +1,9 @@
 //! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side: verifiers, and the exchange that proves a password without
 //! sending it.
 //!
-//! A verifier has PostgreSQL's form, `SCRAM-SHA-256$iterations:salt$stored key:server key`, so that one from `pg_authid`
-//! works here. It is of no use for logging in. Over TLS a proof can be bound to the server's certificate (SCRAM-SHA-256-PLUS
-//! with `tls-server-end-point`, RFC 5929): then nobody in between can pass it on.
+//! A verifier has PostgreSQL's form, `SCRAM-SHA-256$iterations:salt$stored key:server key`, so one from `pg_authid`
+//! works here. A verifier cannot be used to log in. Over TLS a proof can be bound to the server's certificate
+//! (SCRAM-SHA-256-PLUS with `tls-server-end-point`, RFC 5929). Then a man in the middle cannot relay it.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -16,14 +16,14 @@ use ring::{digest, hmac};
 
 use super::{AccessError, random};
 
-/// Rounds of hashing for passwords that are set here.
+/// Number of hashing rounds for passwords that are set here.
 const ITERATIONS: u32 = 4096;
-/// More than this of a verifier somebody wrote would let logins keep processors busy.
+/// Maximum number of rounds in a verifier from a file. With more, logins would keep processors busy.
 const ITERATIONS_MAX: u32 = 1_000_000;
 const SALT_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;
 
-/// What a password can be checked by, and cannot be found from.
+/// Checks a password, but does not reveal it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verifier {
     iterations: NonZeroU32,
@@ -33,7 +33,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// A verifier of this password, with a salt of its own.
+    /// Makes a verifier of this password, with a new salt.
     pub fn of(password: &str) -> Self {
         Self::salted(password, random::<SALT_BYTES>().to_vec())
     }
@@ -44,8 +44,8 @@ impl Verifier {
         Verifier { iterations, salt, stored_key: keys.stored, server_key: keys.server }
     }
 
-    /// A verifier that no password fits and that looks like one: the same for a name every time, so that asking again does
-    /// not tell whether there is such a user.
+    /// A fake verifier that no password fits. Its salt is the same each time for the same name, so clients cannot
+    /// find out which users exist.
     pub(crate) fn mock(secret: &[u8], user: &str) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
         let salt = hmac::sign(&key, user.as_bytes()).as_ref()[..SALT_BYTES].to_vec();
@@ -53,7 +53,7 @@ impl Verifier {
         Verifier { iterations, salt, stored_key: random(), server_key: random() }
     }
 
-    /// Whether this is the password. Takes milliseconds on purpose.
+    /// Returns true if this is the password. Takes milliseconds on purpose.
     pub fn fits(&self, password: &str) -> bool {
         let keys = Keys::of(password, &self.salt, self.iterations);
         same(&keys.stored, &self.stored_key)
@@ -109,28 +109,28 @@ impl Keys {
     }
 }
 
-/// What a login is bound to.
+/// The channel binding of a login.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Binding<'a> {
-    /// It could not be: the connection is not encrypted, or the certificate has no hash to bind to.
+    /// Binding is not possible: the connection is not encrypted, or the certificate has no hash to bind to.
     NotOffered,
-    /// It could be, and the client chose not to.
+    /// Binding is possible, but the client chose not to bind.
     Declined,
-    /// This hash of the server's certificate.
+    /// The login is bound to this hash of the server's certificate.
     EndPoint(&'a [u8]),
 }
 
 /// One login: the client's first message, the server's, the client's proof, the server's.
 pub(crate) struct ScramExchange {
     verifier: Verifier,
-    /// What the client repeats in its proof: how it began, and what it is bound to.
+    /// The text that the client repeats in its proof: the header of its first message, and the binding.
     binding: Vec<u8>,
     nonce: String,
     first_messages: String,
 }
 
 impl ScramExchange {
-    /// Takes the client's first message; returns what to answer.
+    /// Takes the client's first message and returns the answer.
     pub(crate) fn begin(
         verifier: Verifier,
         first: &[u8],
@@ -141,7 +141,8 @@ impl ScramExchange {
         let mut parts = first.splitn(3, ',');
         let (flag, authorised) = (parts.next().ok_or_else(wrong)?, parts.next().ok_or_else(wrong)?);
         let bare = parts.next().ok_or_else(wrong)?;
-        // `y` is a client that could bind and was not offered it. If it was, somebody in between took the offer away.
+        // `y` means that the client could bind but saw no offer. If binding was offered, a man in the middle removed
+        // the offer.
         let fits = match bound {
             Binding::NotOffered => matches!(flag, "n" | "y"),
             Binding::Declined => flag == "n",
@@ -164,7 +165,7 @@ impl ScramExchange {
         Ok((ScramExchange { verifier, binding, nonce, first_messages }, answer))
     }
 
-    /// Takes the client's proof; returns the server's, or `None` if it is wrong.
+    /// Takes the client's proof and returns the server's. `None` if the client's proof is wrong.
     pub(crate) fn finish(self, last: &[u8]) -> Result<Option<String>, AccessError> {
         let wrong = || AccessError::Malformed("last message of SCRAM".to_owned());
         let last = std::str::from_utf8(last).map_err(|_| wrong())?;
@@ -198,7 +199,7 @@ fn bytes32(bytes: &[u8]) -> [u8; KEY_BYTES] {
     all
 }
 
-/// Compares without telling by the time it takes where the first difference is.
+/// Compares in constant time, so that the time does not reveal the first difference.
 fn same(left: &[u8; KEY_BYTES], right: &[u8; KEY_BYTES]) -> bool {
     left.iter().zip(right).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
 }

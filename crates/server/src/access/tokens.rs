@@ -1,7 +1,7 @@
-//! Bearer tokens: random, with an end, known to this process only.
+//! Bearer tokens: random, with an expiry time, known only to this process.
 //!
-//! A token stands for a user's name. Whether that user is still there and what they may do is looked up each time, so that a
-//! user who was removed is out at once.
+//! A token stands for a user's name. Each use looks up the user and its role again, so a removed user loses access
+//! at once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,26 +13,26 @@ use ring::digest;
 
 use super::random;
 
-/// So many tokens are valid at once, and so many of one user; then those that end first go.
+/// Maximum number of valid tokens in all and per user. Beyond it, those that expire first are removed.
 const TOKENS_MAX: usize = 100_000;
 const TOKENS_OF_USER_MAX: usize = 1000;
 
-/// The tokens that were given out.
+/// The issued tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
-    /// By hash: whoever reads this memory by accident has no token.
+    /// By hash, so that a leak of this memory reveals no token.
     known: Mutex<HashMap<Vec<u8>, (String, Instant)>>,
 }
 
 impl Tokens {
-    /// A token for this user.
+    /// Issues a token for this user.
     pub(crate) fn give(&self, user: &str, lifetime: Duration, now: Instant) -> String {
         let token = URL_SAFE_NO_PAD.encode(random::<32>());
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= TOKENS_OF_USER_MAX {
             known.retain(|_, (_, end)| *end > now);
         }
-        // Whoever logs in again and again loses tokens of their own, and nobody else does.
+        // A user with too many tokens loses tokens of its own, not those of other users.
         let many = known.values().filter(|(of, _)| of == user).count() >= TOKENS_OF_USER_MAX;
         if many || known.len() >= TOKENS_MAX {
             let whose = known.iter().filter(|(_, (of, _))| !many || of == user);
@@ -43,7 +43,7 @@ impl Tokens {
         token
     }
 
-    /// Whom the token stands for; `None` if it was never given out or has ended.
+    /// The user of a token. `None` if the token was never issued or has expired.
     pub(crate) fn user(&self, token: &str, now: Instant) -> Option<String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let hash = hash(token);

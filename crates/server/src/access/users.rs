@@ -1,4 +1,4 @@
-//! The file of users and roles: read, written, looked up.
+//! The file of users and roles.
 //!
 //! ```toml
 //! [roles.analyst]            # beside `read` (every table) and `admin` (everything)
@@ -10,7 +10,7 @@
 //! verifier = "SCRAM-SHA-256$4096:..."
 //! ```
 //!
-//! Passwords are not in it.
+//! The file has no passwords.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -23,27 +23,28 @@ use serde::{Deserialize, Serialize};
 use super::{Limits, Use, Verifier, random};
 use crate::error::ServeError;
 
-/// What users of one kind may do.
+/// Permissions and limits of a group of users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     /// Its name.
     pub name: String,
-    /// Whether it may do everything: create and drop tables, write files, change the engine, stop queries of others.
+    /// Set if the role may do everything: create and drop tables, write files, change the engine, stop queries of
+    /// other users.
     pub admin: bool,
-    /// Names of tables it sees; `*` at the end stands for anything.
+    /// Names of the tables that it sees. `*` at the end stands for any text.
     pub tables: Vec<String>,
-    /// What each of its users may use.
+    /// Limits of each of its users.
     pub limits: Limits,
 }
 
 impl Role {
-    /// A role that sees every table.
+    /// A built-in role, `admin` or `read`. Both see every table.
     pub(crate) fn built_in(admin: bool, limits: &Limits) -> Self {
         let name = if admin { "admin" } else { "read" };
         Role { name: name.to_owned(), admin, tables: vec!["*".to_owned()], limits: limits.clone() }
     }
 
-    /// Whether it sees this table.
+    /// Returns true if the role sees this table.
     pub fn sees(&self, table: &str) -> bool {
         self.admin || self.tables.iter().any(|pattern| fits(pattern, table))
     }
@@ -56,22 +57,22 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Somebody who was let in.
+/// A user that is logged in.
 #[derive(Clone, Debug)]
 pub struct User {
     /// The name.
     pub name: String,
-    /// What they may do.
+    /// The role.
     pub role: Arc<Role>,
-    /// What they use now.
+    /// The current use.
     pub used: Arc<Use>,
 }
 
-/// The file as it is written.
+/// The contents of the file.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct UsersFile {
-    /// Roles beside `read` and `admin`.
+    /// Roles besides `read` and `admin`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, RoleEntry>,
     /// Users.
@@ -79,13 +80,13 @@ pub struct UsersFile {
     pub users: BTreeMap<String, UserEntry>,
 }
 
-/// A role in the file: limits have the names of [`Limits::NAMES`].
+/// A role in the file. Limits have the names of [`Limits::NAMES`].
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct RoleEntry {
-    /// Whether it may do everything.
+    /// Set if the role may do everything.
     #[serde(default)]
     pub admin: bool,
-    /// Tables it sees.
+    /// Tables that it sees.
     #[serde(default)]
     pub tables: Vec<String>,
     /// Its limits.
@@ -99,7 +100,7 @@ pub struct RoleEntry {
 pub struct UserEntry {
     /// The role's name.
     pub role: String,
-    /// What the password is checked by.
+    /// The verifier of the password.
     pub verifier: String,
 }
 
@@ -108,18 +109,18 @@ impl UsersFile {
     ///
     /// # Errors
     ///
-    /// It cannot be read, or is not what it should be.
+    /// If it cannot be read, or its contents are wrong.
     pub fn read(path: &Path) -> Result<Self, ServeError> {
         let failed = |problem: String| ServeError::file("the users file", path, problem);
         let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
         toml::from_str(&text).map_err(|error| failed(error.to_string()))
     }
 
-    /// Writes the file as a whole, so that a server never reads half of it. Only its owner can read it.
+    /// Replaces the file atomically, so that a server never reads half of it. Only its owner can read it.
     ///
     /// # Errors
     ///
-    /// It cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ServeError> {
         let failed = |problem: String| ServeError::file("the users file", path, problem);
         let text = toml::to_string(self).map_err(|error| failed(error.to_string()))?;
@@ -143,22 +144,22 @@ struct Known {
     verifiers: HashMap<String, (Verifier, Arc<Role>)>,
 }
 
-/// The users of a running server. What they use is kept when the file is read again.
+/// The users of a running server. Their current use stays when the file is read again.
 #[derive(Debug)]
 pub struct Users {
     known: RwLock<Known>,
     used: Mutex<HashMap<String, (Limits, Arc<Use>)>>,
-    /// Makes the salts of users that are not there.
+    /// Secret for the salts of unknown users.
     secret: [u8; 32],
 }
 
 impl Users {
-    /// Nobody.
+    /// An empty set of users.
     pub(crate) fn none() -> Self {
         Users { known: RwLock::default(), used: Mutex::default(), secret: random() }
     }
 
-    /// Reads the file anew; if that fails everything stays as it was.
+    /// Reads the file again. On failure nothing changes.
     pub(crate) fn reload(&self, path: &Path, defaults: &Limits) -> Result<usize, ServeError> {
         let known = Known::of(&UsersFile::read(path)?, defaults)
             .map_err(|problem| ServeError::file("the users file", path, problem))?;
@@ -167,7 +168,7 @@ impl Users {
         Ok(count)
     }
 
-    /// What this user's password is checked by, and the user if there is one.
+    /// The verifier of this user's password, and the user if it exists. Unknown users get a fake verifier.
     pub(crate) fn find(&self, name: &str) -> (Verifier, Option<User>) {
         let found = self.known.read().unwrap_or_else(PoisonError::into_inner).verifiers.get(name).cloned();
         match found {
@@ -176,10 +177,10 @@ impl Users {
         }
     }
 
-    /// A user with what they use, whichever connection they came by.
+    /// A user with its current use, shared by all its connections.
     pub(crate) fn user(&self, name: &str, role: Arc<Role>) -> User {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        // Names that were made up must not fill the memory; whoever uses something is kept.
+        // Invented names must not fill the memory. Users with current use are kept.
         if used.len() > 10_000 {
             used.retain(|_, (_, used)| Arc::strong_count(used) > 1);
         }

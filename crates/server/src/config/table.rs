@@ -1,4 +1,4 @@
-//! One row for each setting of a server. What is done with them is in `config.rs`.
+//! The table of a server's settings. `config.rs` applies them.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -8,18 +8,18 @@ use coscan_engine::settings::{bytes, number, truth};
 
 use super::ServeConfig;
 
-/// One setting: what it is, and how a value gets into a configuration.
+/// One setting, and a function that applies a value to a configuration.
 #[derive(Debug)]
 pub struct ServeSetting {
     /// Its key in the configuration file and its long flag.
     pub name: &'static str,
-    /// What a value is.
+    /// Placeholder of its value.
     pub value: &'static str,
-    /// Whether it may be given several times.
+    /// Set if it may be given several times.
     pub repeats: bool,
-    /// What it does, in one sentence without a full stop.
+    /// Its effect, in one sentence without a full stop.
     pub summary: &'static str,
-    /// What holds if nothing is said.
+    /// Its default.
     pub default: &'static str,
     pub(super) set: fn(&mut ServeConfig, &str) -> Result<(), String>,
 }
@@ -35,7 +35,8 @@ impl ServeSetting {
         format!("COSCAN_SERVE_{}", self.name.replace('-', "_").to_uppercase())
     }
 
-    /// Whether each value is about one table: `NAME=...`. Those of flags and of the configuration file add up.
+    /// Returns true if each value belongs to one table: `NAME=...`. Values of flags and of the configuration file
+    /// add up.
     pub fn is_of_a_table(&self) -> bool {
         self.value.starts_with("NAME=")
     }

@@ -1,5 +1,5 @@
-//! Who calls: found out by a call's headers, before anything of its body is read. So nobody who is not let in can make the
-//! server gather messages.
+//! Authentication of calls by their headers, before any of the body is read. A refused caller therefore cannot make
+//! the server collect messages.
 
 use std::net::SocketAddr;
 
@@ -16,16 +16,16 @@ use crate::listen::LetIn;
 use crate::sql::{QueryError, Stop};
 use crate::state::{SharedState, State};
 
-/// The user of clients that say nothing, where nobody is asked who they are.
+/// The user of clients without a name, if clients are not authenticated.
 const NOBODY: &str = "coscan";
 
-/// The address a call came from.
+/// The address of a call's client.
 pub(crate) fn peer<T>(request: &Request<T>) -> Result<SocketAddr, Status> {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
     peer.ok_or_else(no_address)
 }
 
-/// Lets a call in, with its user as an extension.
+/// Admits a call, with its user as an extension.
 pub(crate) async fn admit(
     Extract(state): Extract<SharedState>,
     mut request: axum::extract::Request,
@@ -50,12 +50,12 @@ fn no_address() -> Status {
     Status::internal("the call has no address")
 }
 
-/// The user who was let in.
+/// The user of an admitted call.
 pub(crate) fn of<T>(request: &Request<T>) -> Result<User, Status> {
     request.extensions().get::<User>().cloned().ok_or_else(|| refused(AccessError::Missing))
 }
 
-/// Finds out who calls: by bearer token, by name and password, or not at all where nobody is asked.
+/// Finds the user by bearer token, or by name and password. Without authentication, calls need no credentials.
 async fn who(state: &State, headers: &HeaderMap, peer: SocketAddr) -> Result<User, Status> {
     let shown = match headers.get("authorization") {
         None => return state.log_in_anonymous(NOBODY).map_err(refused),
@@ -68,7 +68,7 @@ async fn who(state: &State, headers: &HeaderMap, peer: SocketAddr) -> Result<Use
             state.log_in_by_token(token.trim(), peer).map_err(refused)
         }
         Some((scheme, pair)) if scheme.eq_ignore_ascii_case("basic") => {
-            // Clients in Go leave out the padding.
+            // Clients in Go omit the padding.
             let pair = STANDARD_NO_PAD
                 .decode(pair.trim().trim_end_matches('='))
                 .ok()
@@ -86,7 +86,7 @@ async fn who(state: &State, headers: &HeaderMap, peer: SocketAddr) -> Result<Use
     }
 }
 
-/// Why somebody was not let in, as a status.
+/// The status for a refused login.
 pub(crate) fn refused(error: AccessError) -> Status {
     let text = error.to_string();
     match error {
@@ -96,7 +96,7 @@ pub(crate) fn refused(error: AccessError) -> Status {
     }
 }
 
-/// Why a statement failed, as a status.
+/// The status for a failed statement.
 pub(crate) fn failed(error: QueryError) -> Status {
     let text = error.to_string();
     match &error {
@@ -106,7 +106,7 @@ pub(crate) fn failed(error: QueryError) -> Status {
         QueryError::Stopped(_) => Status::cancelled(text),
         QueryError::ResultTooLarge { .. } | QueryError::Busy { .. } => Status::resource_exhausted(text),
         QueryError::Engine { sqlstate: "0A000", .. } => Status::unimplemented(text),
-        // Clients retry what was aborted.
+        // Clients retry after `aborted`.
         error if error.met_a_replaced_file() => Status::aborted(text),
         QueryError::Engine { sqlstate: "53200", .. } => Status::resource_exhausted(text),
         QueryError::Engine { sqlstate, .. } if sqlstate.starts_with("42") || sqlstate.starts_with("22") => {

@@ -1,4 +1,4 @@
-//! What is kept between calls under names that nobody can guess, for the user who asked and nobody else.
+//! Server-side handles: values under random names, each for one user.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,11 +8,11 @@ use bytes::Bytes;
 
 use crate::access::random;
 
-/// So many things are kept in all, and for one user; then the oldest goes.
+/// Maximum number of values in all and per user. Beyond it, the oldest is removed.
 const KEPT_MAX: usize = 10_000;
 const KEPT_PER_USER: usize = 1_000;
 
-/// Things by name. They are forgotten after a while.
+/// Values by name, with an expiry time.
 pub(crate) struct Kept<T> {
     lifetime: Duration,
     things: Mutex<HashMap<Bytes, Thing<T>>>,
@@ -25,19 +25,19 @@ struct Thing<T> {
 }
 
 impl<T: Clone> Kept<T> {
-    /// Keeps things for so long.
+    /// `lifetime` is the time for which values are kept.
     pub(crate) fn new(lifetime: Duration) -> Self {
         Kept { lifetime, things: Mutex::default() }
     }
 
-    /// Keeps something for a user; returns its name.
+    /// Keeps a value for a user and returns its name.
     pub(crate) fn keep(&self, user: &str, thing: T, now: Instant) -> Bytes {
         let name = Bytes::copy_from_slice(&random::<32>());
         self.keep_as(name.clone(), user, thing, now);
         name
     }
 
-    /// The same under a name that was given before; what it named is forgotten.
+    /// Keeps a value under an existing name, and forgets its earlier value.
     pub(crate) fn keep_as(&self, name: Bytes, user: &str, thing: T, now: Instant) {
         let mut things = self.things.lock().unwrap_or_else(PoisonError::into_inner);
         things.retain(|_, thing| now.duration_since(thing.since) < self.lifetime);
@@ -55,14 +55,14 @@ impl<T: Clone> Kept<T> {
         things.insert(name, Thing { user: user.to_owned(), since: now, thing });
     }
 
-    /// What is kept under this name for this user.
+    /// The value under this name, if it belongs to this user.
     pub(crate) fn get(&self, user: &str, name: &[u8], now: Instant) -> Option<T> {
         let things = self.things.lock().unwrap_or_else(PoisonError::into_inner);
         let found = things.get(name).filter(|thing| self.is_good(thing, user, now));
         found.map(|thing| thing.thing.clone())
     }
 
-    /// The same, which is then forgotten.
+    /// The value under this name, which is then forgotten.
     pub(crate) fn take(&self, user: &str, name: &[u8], now: Instant) -> Option<T> {
         let mut things = self.things.lock().unwrap_or_else(PoisonError::into_inner);
         things.get(name).filter(|thing| self.is_good(thing, user, now))?;

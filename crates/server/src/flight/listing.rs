@@ -1,4 +1,4 @@
-//! Which catalogs, schemas and tables there are for a user, and what this server can do.
+//! Catalogs, schemas and tables that a user sees, and the server's capabilities.
 
 use std::sync::LazyLock;
 
@@ -37,13 +37,13 @@ fn internal(error: impl ToString) -> Status {
     Status::internal(error.to_string())
 }
 
-/// What was asked for about this server.
+/// The requested information about this server.
 pub(crate) fn sql_info(query: CommandGetSqlInfo) -> Result<RecordBatch, Status> {
     let info = SQL_INFO.as_ref().ok_or_else(|| Status::internal("there is no information"))?;
     query.into_builder(info).build().map_err(internal)
 }
 
-/// Catalogs: the one database.
+/// Catalogs: the only database.
 pub(crate) fn catalogs(query: CommandGetCatalogs, session: &Session) -> Result<RecordBatch, Status> {
     let mut builder = query.into_builder();
     session.context().catalog_names().into_iter().for_each(|name| builder.append(name));

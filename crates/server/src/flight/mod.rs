@@ -1,15 +1,15 @@
-//! Arrow Flight SQL: ADBC and other clients that take columns as they are.
+//! Arrow Flight SQL, for ADBC and other columnar clients.
 //!
-//! Who calls says so with every call: a bearer token, or name and password. A token is given out by the handshake and ends.
-//! What a client is to fetch or to execute later is kept here under a name that nobody can guess, for the user who asked and
-//! nobody else, for a while; a result is fetched once.
+//! Each call is authenticated by a bearer token, or by name and password. The handshake issues a token, which
+//! expires. Results to fetch and statements to execute later are kept for a while under random names, each for one
+//! user. A result is fetched once.
 //!
-//! | module | question |
+//! | module | contents |
 //! |---|---|
-//! | `service` | what is asked, and who answers it? |
-//! | `caller` | who calls? |
-//! | `kept` | what was prepared, for whom, how long? |
-//! | `listing` | which catalogs, schemas and tables are there; what can this server do? |
+//! | `service` | the calls |
+//! | `caller` | authentication |
+//! | `kept` | prepared statements and results, their users and expiry |
+//! | `listing` | catalogs, schemas and tables; the server's capabilities |
 //! | `stream` | batches as messages |
 
 mod caller;
@@ -24,7 +24,7 @@ use axum::middleware::from_fn_with_state;
 
 use crate::state::SharedState;
 
-/// What calls of Flight SQL go to.
+/// The route for calls of Flight SQL.
 pub(crate) fn router(state: SharedState) -> Router {
     let longest = state.config().max_message_bytes;
     let service = FlightServiceServer::new(service::FlightSql::new(state.clone()));

@@ -1,4 +1,4 @@
-//! The calls of Flight SQL, each with who made it.
+//! The calls of Flight SQL, each with its authenticated user.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,28 +36,28 @@ use super::stream::{Messages, of_batch, of_results, told};
 use crate::sql::{Cancel, Protocol, QueryError, Results, Run, Session, Stop};
 use crate::state::SharedState;
 
-/// A result that is not fetched is forgotten after this long.
+/// Lifetime of a result that is not fetched.
 const RESULT_LIFETIME: Duration = Duration::from_secs(600);
-/// So is a prepared statement.
+/// Lifetime of a prepared statement.
 const STATEMENT_LIFETIME: Duration = Duration::from_secs(4 * 3600);
-/// Rows of parameters that a statement may be executed with at once.
+/// Maximum number of rows of parameters per execution.
 const PARAMETER_ROWS_MAX: usize = 1;
 
-/// Flight's own action that stops a statement, beside that of Flight SQL.
+/// Flight's own action that stops a statement, besides that of Flight SQL.
 const CANCEL_FLIGHT_INFO: &str = "CancelFlightInfo";
 
-/// A statement that was planned.
+/// A planned statement.
 #[derive(Clone)]
 struct Planned {
     session: Arc<Session>,
     sql: Arc<str>,
     plan: Arc<LogicalPlan>,
     bound: Arc<Mutex<Option<Bound>>>,
-    /// What a long statement takes, of the user's memory.
+    /// The reservation of a long statement in the user's memory.
     _reserved: Option<Arc<MemoryReservation>>,
 }
 
-/// Values of a statement's parameters, and what many of them take of the user's memory.
+/// Values of a statement's parameters. Many values are reserved in the user's memory.
 struct Bound {
     values: ParamValues,
     _reserved: Option<MemoryReservation>,
@@ -85,7 +85,7 @@ pub(crate) struct FlightSql {
     state: SharedState,
     results: Kept<Planned>,
     statements: Kept<Planned>,
-    /// What stops the statements that run, by the name of the result or of the prepared statement.
+    /// Cancel handles of running statements, by the name of the result or of the prepared statement.
     running: Kept<Cancel>,
 }
 
@@ -117,7 +117,7 @@ impl FlightSql {
     fn prepared<T>(&self, handle: &[u8], request: &Request<T>) -> Result<Planned, Status> {
         let user = caller::of(request)?;
         let found = self.statements.get(&user.name, handle, Instant::now());
-        // A session has the role of its login: whoever has another by now prepares again.
+        // A session has the role of its login. A user whose role has changed prepares again.
         let found = found.filter(|found| found.session.user().role == user.role);
         found.ok_or_else(|| {
             Status::not_found("no such prepared statement, or it has expired: prepare it again")
@@ -126,14 +126,14 @@ impl FlightSql {
 }
 
 impl FlightSql {
-    /// Runs what was planned; it can be stopped by this name.
+    /// Runs a planned statement, which can be stopped by this name.
     async fn run(&self, planned: &Planned, name: Bytes) -> Result<Results, Status> {
         let cancel = Cancel::default();
         self.running.keep_as(name, &planned.session.user().name, cancel.clone(), Instant::now());
         planned.run(cancel).await
     }
 
-    /// Stops the statements whose results these tickets are, and forgets results that were not fetched.
+    /// Stops the statements that these tickets belong to, and forgets results that were not fetched.
     fn cancel<T>(&self, info: FlightInfo, request: &Request<T>) -> Result<CancelStatus, Status> {
         let user = caller::of(request)?.name;
         let mut found = false;
@@ -152,7 +152,7 @@ impl FlightSql {
     }
 }
 
-/// The name in a ticket: of a result or of a prepared statement.
+/// The name in a ticket, of a result or of a prepared statement.
 fn ticket_name(ticket: &[u8]) -> Option<Bytes> {
     let any = Any::decode(ticket).ok()?;
     if let Ok(Some(result)) = any.unpack::<TicketStatementQuery>() {
@@ -171,7 +171,7 @@ type ActionAnswer = Result<
     Status,
 >;
 
-/// Where a result can be fetched: here, with this ticket.
+/// The location of a result: this server, with this ticket.
 fn info(schema: &Schema, ticket: Bytes, request: Request<FlightDescriptor>) -> Info {
     let endpoint = FlightEndpoint::new().with_ticket(Ticket { ticket });
     let info =
@@ -179,7 +179,7 @@ fn info(schema: &Schema, ticket: Bytes, request: Request<FlightDescriptor>) -> I
     Ok(Response::new(info.with_endpoint(endpoint).with_descriptor(request.into_inner())))
 }
 
-/// The same for a listing, which is its own ticket.
+/// The location of a listing, whose command is its own ticket.
 fn listing_info(command: &impl ProstMessageExt, schema: &Schema, request: Request<FlightDescriptor>) -> Info {
     info(schema, command.as_any().encode_to_vec().into(), request)
 }
@@ -188,7 +188,7 @@ fn batch(batch: RecordBatch) -> Get {
     Ok(Response::new(of_batch(batch)))
 }
 
-/// Runs to the end; the count of rows that were changed.
+/// Runs a statement to its end and returns the number of changed rows.
 async fn update(mut results: Results) -> Result<i64, Status> {
     let mut count = 0;
     while let Some(batch) = results.next().await {
@@ -200,7 +200,7 @@ async fn update(mut results: Results) -> Result<i64, Status> {
     Ok(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// The schema as it travels in the answer to a preparation.
+/// The schema in the encoding of the answer to a preparation.
 fn encoded_schema(schema: &Schema) -> Result<Bytes, Status> {
     let message = IpcMessage::try_from(SchemaAsIpc::new(schema, &IpcWriteOptions::default()));
     Ok(message.map_err(|error| Status::internal(error.to_string()))?.0)
@@ -218,7 +218,7 @@ fn parameter_schema(plan: &LogicalPlan) -> Result<Schema, QueryError> {
     Ok(Schema::new(parameters.into_iter().map(|(_, field)| field).collect::<Vec<_>>()))
 }
 
-/// Reads what a client bound: one row, a column for each parameter.
+/// Reads the bound parameters: one row, with one column per parameter.
 async fn bound(
     session: &Session,
     request: Request<PeekableFlightDataStream>,

@@ -1,6 +1,6 @@
-//! Batches as messages, as fast as the client takes them.
+//! Batches as messages, at the client's speed.
 //!
-//! Strings and bytes of the query engine are views, which clients older than these do not know: they get plain ones.
+//! The query engine's strings and bytes are views. Older clients do not know views, so all clients get plain types.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::sql::{QueryError, Results, shown};
 /// Messages of a result.
 pub(crate) type Messages = Pin<Box<dyn Stream<Item = Result<FlightData, Status>> + Send + 'static>>;
 
-/// The columns as clients get them.
+/// The columns with the types that clients get.
 pub(crate) fn told(schema: &Schema) -> SchemaRef {
     let plain = |field: &Arc<Field>| {
         let data_type = match field.data_type() {
@@ -42,7 +42,7 @@ pub(crate) fn of_results(results: Results) -> Messages {
     encoded(schema, results.map(move |batch| converted(batch?, &to)))
 }
 
-/// One batch that is there.
+/// A stream of one batch.
 pub(crate) fn of_batch(batch: RecordBatch) -> Messages {
     encoded(batch.schema(), futures::stream::iter([Ok(batch)]))
 }

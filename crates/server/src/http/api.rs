@@ -1,4 +1,4 @@
-//! What the page asks for and does: who one is, statements, the policy, the buffer, stopping a query.
+//! Requests of the page: the user, statements, the policy, the buffer, stopping a query.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,14 +19,14 @@ use super::guard::Peer;
 use crate::access::{AccessError, User};
 use crate::sql::{Protocol, QueryError, Stop, shown};
 
-/// A result that is shown has at most so many rows, and about so many letters.
+/// Maximum number of rows and approximate maximum number of characters of a shown result.
 const ROWS_SHOWN: usize = 1000;
 const LETTERS_SHOWN: usize = 2 << 20;
 
-/// A buffer can be made no smaller by the page.
+/// Minimum size of the buffer that the page can set.
 const BUFFER_MIN: u64 = 1 << 20;
 
-/// Why a request was not carried out.
+/// The answer to a refused request.
 pub(crate) struct Refusal(StatusCode, Value);
 
 impl IntoResponse for Refusal {
@@ -59,7 +59,7 @@ impl From<AccessError> for Refusal {
     }
 }
 
-/// Who the user is, and what there is to choose from.
+/// The user, and the available tables and policies.
 pub(crate) async fn about(State(http): State<Arc<Http>>, Extension(user): Extension<User>) -> Json<Value> {
     let tables = http.state.tables().names();
     let policies: Vec<&str> = registry::sharing().map(|name| name.as_str()).collect();
@@ -87,7 +87,7 @@ pub(crate) struct Statement {
     sql: String,
 }
 
-/// Runs a statement in a session of its own and gives back the first rows of its result as text.
+/// Runs a statement in a new session and returns the first rows of its result as text.
 pub(crate) async fn sql(
     State(http): State<Arc<Http>>,
     Extension(user): Extension<User>,
@@ -116,7 +116,7 @@ pub(crate) async fn sql(
     })))
 }
 
-/// Adds the rows as text, as far as there is room; returns whether there was for all.
+/// Adds rows as text while there is room. Returns false if rows were left out.
 fn add_rows(
     batch: &RecordBatch,
     rows: &mut Vec<Vec<Option<String>>>,
@@ -143,7 +143,7 @@ fn add_rows(
     Ok(true)
 }
 
-/// Stops a query: one's own, or as an administrator any.
+/// Stops a query. A user may stop its own queries, and an administrator any.
 pub(crate) async fn stop(
     State(http): State<Arc<Http>>,
     Extension(user): Extension<User>,
@@ -172,13 +172,13 @@ fn only_admin(user: &User) -> Result<(), Refusal> {
     }
 }
 
-/// The policy to switch to.
+/// The new policy.
 #[derive(Deserialize)]
 pub(crate) struct NewPolicy {
     policy: String,
 }
 
-/// Switches the policy; running queries go on under the new one.
+/// Switches the policy. Running queries continue under the new one.
 pub(crate) async fn policy(
     State(http): State<Arc<Http>>,
     Extension(user): Extension<User>,
@@ -192,13 +192,13 @@ pub(crate) async fn policy(
     Ok(Json(json!({ "policy": policy.as_str() })))
 }
 
-/// The size of the buffer to have.
+/// The new size of the buffer.
 #[derive(Deserialize)]
 pub(crate) struct NewBuffer {
     bytes: u64,
 }
 
-/// Resizes the buffer; a smaller one is reached as chunks are released.
+/// Resizes the buffer. A smaller size is reached as chunks are released.
 pub(crate) async fn buffer(
     State(http): State<Arc<Http>>,
     Extension(user): Extension<User>,

@@ -1,4 +1,4 @@
-//! The page: files that are part of the program, so that it needs no network and no build of its own.
+//! The page: files that are compiled into the program, so that it needs no network and no build of its own.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) fn routes() -> Router<Arc<Http>> {
 }
 
 fn file(kind: &'static str, text: &'static str) -> Response {
-    // Another version of the program has another page, and files of both do not mix.
+    // Another version of the program has another page. Without caching, files of both versions do not mix.
     ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], text).into_response()
 }
 

@@ -1,27 +1,28 @@
-//! When the scans of a query will be done: an honest guess, or none.
+//! An estimate of the time left until the scans of a query are done.
 //!
-//! The time left is what is left of the chunks at two rates: that of the last seconds and that since the start. The lower
-//! and the upper end of the guess are these two. There is none before something was seen, and none while nothing moves.
-//! What a query does beside its scans, or will announce later, is not in it.
+//! The time is the number of chunks left at two rates: the rate of the last seconds, and the rate since the start.
+//! These two give the lower and the upper end of the estimate. There is no estimate before enough chunks were seen,
+//! and none while no chunk is delivered. Work beside the scans, and scans that the query registers later, are not
+//! included.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The rate of the last so many counts.
+/// Time window of the recent rate.
 const RECENT: Duration = Duration::from_secs(5);
 
-/// No guess before.
+/// Time and number of chunks before the first estimate.
 const SEEN_MIN: Duration = Duration::from_millis(1500);
 const CHUNKS_MIN: u64 = 3;
 
-/// What was seen of one query.
+/// Observations of one query.
 #[derive(Debug, Default)]
 pub(crate) struct Estimate {
     /// Time since the query started and chunks done, oldest first.
     seen: VecDeque<(Duration, u64)>,
 }
 
-/// From when to when.
+/// The range of the time left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Left {
     pub(crate) least: Duration,
@@ -29,7 +30,7 @@ pub(crate) struct Left {
 }
 
 impl Estimate {
-    /// Notes how far the query is, and says how long it will take from now on.
+    /// Records the query's progress and returns the time left.
     pub(crate) fn note(&mut self, at: Duration, done: u64, wanted: u64) -> Option<Left> {
         self.seen.push_back((at, done));
         while self.seen.get(1).is_some_and(|(then, _)| *then + RECENT <= at) {
@@ -49,7 +50,7 @@ impl Estimate {
     }
 }
 
-/// How long `left` chunks take if `done` took `took`; nothing if nothing was done.
+/// The time that `left` chunks take if `done` chunks took `took`. `None` if no chunk is done.
 fn time_for(left: u64, done: u64, took: Duration) -> Option<Duration> {
     (done > 0).then(|| took.mul_f64(left as f64 / done as f64))
 }

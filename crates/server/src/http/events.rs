@@ -1,4 +1,4 @@
-//! What was seen, sent to one browser as server-sent events: the newest whenever it has taken the last.
+//! Server-sent events to one browser. The browser gets the newest frame whenever it has taken the last one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::Http;
 use super::frame::{Frame, Sent, message};
 use crate::access::User;
 
-/// A browser that comes is shown so many loads of before.
+/// Number of earlier loads that a new browser is shown.
 const LOADS_BEFORE: u64 = 3000;
 
-/// How soon a browser that lost the connection tries again.
+/// Time after which a browser that lost the connection tries again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// See the module's text.
+/// See the module's documentation.
 pub(crate) async fn events(State(http): State<Arc<Http>>, Extension(user): Extension<User>) -> Response {
     let Some(frames) = http.watch.subscribe() else {
         let why = "too many browsers watch the page already (100): close one\n";
@@ -35,7 +35,7 @@ pub(crate) async fn events(State(http): State<Arc<Http>>, Extension(user): Exten
         async move {
             let frame = tokio::select! {
                 frame = newest_of(&mut frames) => frame?,
-                // A connection that never ends would hold up the end of the server.
+                // A connection that never ends would delay the server's shutdown.
                 () = http.state.drained() => return None,
             };
             let (points, next) = loads_of(&http, &frame, &user, loads);
@@ -56,7 +56,7 @@ async fn newest_of(frames: &mut tokio::sync::watch::Receiver<Option<Arc<Frame>>>
     }
 }
 
-/// Loads since number `from` of tables that the user sees: when, table, position, columns.
+/// Loads since number `from`, of tables that the user sees: time, table, position, columns.
 fn loads_of(http: &Http, frame: &Frame, user: &User, from: u64) -> (Vec<Value>, u64) {
     let recent = http.state.engine().loads_since(from);
     let point = |load: &coscan_engine::LoadSeen| {

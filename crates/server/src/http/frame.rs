@@ -1,7 +1,7 @@
-//! What was seen of the engine and of the queries at one moment, as the page reads it.
+//! Snapshots of the engine and its queries as JSON for the page.
 //!
-//! Tables are written once for all browsers; one that has a table already is not sent it again. Who may not see a table is
-//! not told of it, and statements of others are shown to administrators alone.
+//! Each table is written once for all browsers. A browser that has the table already does not get it again. A user
+//! gets only the tables that its role sees. Only administrators get the statements of other users.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -20,7 +20,7 @@ use crate::sql::RunningQuery;
 /// Longer statements are cut.
 const SQL_SHOWN: usize = 2000;
 
-/// One moment.
+/// One snapshot.
 pub(crate) struct Frame {
     /// Policy, ledger and counters: JSON without its braces.
     pub(crate) head: String,
@@ -28,12 +28,12 @@ pub(crate) struct Frame {
     pub(crate) queries: Vec<QueryFrame>,
 }
 
-/// A table, written once for all.
+/// A table, written once for all browsers.
 #[derive(Clone)]
 pub(crate) struct TableFrame {
     pub(crate) id: u32,
     pub(crate) name: String,
-    /// Which numbers its chunks have.
+    /// The numbers of its chunks.
     pub(crate) live: Vec<Range<u32>>,
     /// Grows with every change.
     pub(crate) version: u64,
@@ -61,7 +61,7 @@ pub(crate) struct QueryFrame {
 }
 
 impl Frame {
-    /// Writes what was seen; tables that did not change are taken from the frame before.
+    /// Makes a snapshot. Unchanged tables are taken from the previous frame.
     pub(crate) fn new(
         seen: Observation,
         before: Option<&Frame>,
@@ -84,7 +84,7 @@ impl Frame {
     }
 }
 
-/// What concerns the engine as a whole.
+/// The values of the engine as a whole.
 fn head(seen: &Observation) -> String {
     let (usage, stats) = (&seen.usage, &seen.stats);
     let head = json!({
@@ -127,7 +127,7 @@ impl TableFrame {
         TableFrame { id: view.id, name, live: view.live, version, json: json.into(), parts: view.parts }
     }
 
-    /// The position of a chunk among those that there are.
+    /// The position of a chunk among the live chunks.
     pub(crate) fn position(&self, chunk: u32) -> Option<u32> {
         let mut before = 0;
         for run in &self.live {
@@ -140,7 +140,7 @@ impl TableFrame {
     }
 }
 
-/// Cells as runs of equal ones: how many, and `8 * wanted + 4 * held + state`.
+/// Cells as runs of equal ones: their number, and `8 * wanted + 4 * held + state`.
 fn write_runs(parts: &[PartView], json: &mut String) {
     let mut separator = "";
     for run in parts.chunk_by(|a, b| a == b) {
@@ -179,7 +179,7 @@ impl QueryFrame {
         }
     }
 
-    /// What changes while it runs, for a user; the rest once (`first`).
+    /// The changing values of a query, for a user. With `first`, also the constant ones.
     pub(crate) fn json(&self, user: &User, first: bool) -> Value {
         let QueryProgress { chunks_wanted, bytes_wanted, done, .. } = &self.progress;
         let mut json = json!({
@@ -201,14 +201,14 @@ impl QueryFrame {
     }
 }
 
-/// What one browser has been sent.
+/// The tables and queries that one browser has got.
 #[derive(Default)]
 pub(crate) struct Sent {
     tables: HashMap<u32, u64>,
     queries: HashSet<u64>,
 }
 
-/// A frame for a user, without what was `sent` already. `loads` are those since the last time.
+/// A frame for a user, without the parts in `sent`. `loads` are those since the last frame.
 pub(crate) fn message(frame: &Frame, user: &User, sent: &mut Sent, loads: &[Value]) -> String {
     let visible: Vec<&TableFrame> = frame.tables.iter().filter(|table| user.role.sees(&table.name)).collect();
     let mut text =

@@ -1,9 +1,10 @@
-//! Who asks, and whether a page of somebody else sent them.
+//! Authentication of requests, and protection against requests that pages of other sites cause.
 //!
-//! With users every request but those for health needs a password (Basic) or a token (Bearer). A browser sends a password
-//! that it knows with every request to a server, whoever causes it; so what changes something has to carry a header that
-//! only scripts of this very page can set, and must not come from elsewhere. Without users, the name in the address has to
-//! be this machine's: otherwise a page could give its own name this machine's address, and read all there is.
+//! With users, every request except those for health needs a password (Basic) or a token (Bearer). A browser adds a
+//! known password to every request to a server, also to requests that another site's page causes. Requests that
+//! change something therefore need a header that only scripts of this page can set, and must not come from another
+//! site. Without users, the host in the address has to be this machine. Otherwise a page of another site could point
+//! its own host name to this machine's address and read everything.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use super::Http;
 use crate::access::{AccessError, User};
 use crate::listen::LetIn;
 
-/// The header that requests which change something carry.
+/// The header of requests that change something.
 pub(crate) const OWN: &str = "x-coscan";
 
-/// Who everybody is where nobody is asked.
+/// The user of all requests without authentication.
 const ANYBODY: &str = "coscan";
 
-/// Where a request came from.
+/// The address of a request's client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// Lets a request in, with its user and its origin as extensions.
+/// Admits a request, with its user and its client's address as extensions.
 pub(crate) async fn admit(State(http): State<Arc<Http>>, mut request: Request, next: Next) -> Response {
     let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map_or(nowhere, |info| info.0);
@@ -106,7 +107,8 @@ fn refuse(status: StatusCode, why: &str) -> Response {
     (status, format!("{why}\n")).into_response()
 }
 
-/// Whether a script of this page sent it, as far as a browser tells; other programs set the header on purpose.
+/// Returns true if a script of this page sent the request, as far as the browser states it. Other programs set the
+/// header on purpose.
 fn is_own(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let site = text("sec-fetch-site").is_none_or(|site| site == "same-origin");
@@ -117,7 +119,7 @@ fn is_own(headers: &HeaderMap) -> bool {
     headers.contains_key(OWN) && site && origin
 }
 
-/// Whether the request names an address, or this machine.
+/// Returns true if the request's host is an IP address or this machine.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST) else { return true };
     let Ok(host) = host.to_str() else { return false };
@@ -128,7 +130,7 @@ fn names_this_machine(headers: &HeaderMap) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
-/// What every answer says to browsers: nothing from elsewhere, nothing inline, in nobody's frame.
+/// Adds headers to every answer: nothing from other sites, nothing inline, and no framing.
 pub(crate) async fn harden(mut response: Response) -> Response {
     const SAID: [(header::HeaderName, &str); 5] = [
         (

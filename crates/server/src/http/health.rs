@@ -1,4 +1,4 @@
-//! What load balancers ask: is the process alive, and may it be given work?
+//! Health checks for load balancers: the process is alive, and it accepts work.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(crate) async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// Whether new work is welcome.
+/// Returns 200 if the server accepts work.
 pub(crate) async fn ready(State(http): State<Arc<Http>>) -> (StatusCode, &'static str) {
     if http.state.is_draining() {
         return (StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down\n");

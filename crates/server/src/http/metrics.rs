@@ -1,7 +1,7 @@
-//! What Prometheus scrapes.
+//! Metrics for Prometheus.
 //!
-//! What the engine counts is read when it is scraped. Latencies are kept as histograms per user and policy; users beyond the
-//! first so many are counted together, so that names that somebody makes up do not become series.
+//! The engine's counters are read at each scrape. Latencies are kept as histograms per user and policy. Users beyond
+//! the first [`USERS_MAX`] are counted together, so invented names do not become series.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -30,7 +30,7 @@ use crate::state::{SharedState, State};
 /// Users with series of their own.
 const USERS_MAX: usize = 50;
 
-/// Who and what is counted together.
+/// Label of users and outcomes that are counted together.
 const OTHER: &str = "other";
 
 const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -52,7 +52,7 @@ pub(crate) struct Metrics {
     registry: Registry,
 }
 
-/// What is noted of each statement that ends.
+/// Counters of finished statements.
 struct Ended {
     users: Mutex<HashSet<String>>,
     seconds: Family<Kind, Histogram, fn() -> Histogram>,
@@ -99,7 +99,7 @@ impl Ended {
     fn note(&self, finished: &Finished, plan: Option<&Arc<dyn ExecutionPlan>>) {
         let kind = Kind { user: self.user(&finished.user), policy: policy(&finished.policy) };
         self.seconds.get_or_create(&kind).observe(finished.took.as_secs_f64());
-        // By the classes of PostgreSQL's codes: there are few of them.
+        // By the classes of PostgreSQL's error codes, since there are few of them.
         let outcome = finished.error.as_ref().map_or("ok", |(code, _)| code.get(..2).unwrap_or(OTHER));
         let outcome =
             Outcome { protocol: finished.protocol.as_str().to_owned(), outcome: outcome.to_owned() };
@@ -125,7 +125,7 @@ fn policy(name: &str) -> String {
     if known { name.to_owned() } else { OTHER.to_owned() }
 }
 
-/// Reads what the engine counts. A server that ended counts nothing.
+/// Reads the engine's counters. Has no values after the server has ended.
 struct Engine(Weak<State>);
 
 impl fmt::Debug for Engine {
@@ -203,7 +203,7 @@ impl Collector for Engine {
     }
 }
 
-/// How many requests stores get.
+/// Number of requests per store.
 fn stores(encoder: &mut DescriptorEncoder, stores: &[StoreUse]) -> fmt::Result {
     let allowed: fn(&StoreUse) -> usize = |store| store.requests;
     let gauges = [

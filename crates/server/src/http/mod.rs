@@ -1,16 +1,16 @@
-//! The live page, what it asks for, metrics and health, over HTTP.
+//! HTTP: the live page and its requests, metrics and health.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `guard` | who asks, and whether a page of somebody else sent them |
-//! | `assets` | the page itself: files that are part of the program |
-//! | `watch` | looks at the engine ten times a second while somebody watches |
-//! | `frame`, `estimate` | what was seen, and when a query will be done |
-//! | `events` | sends what was seen to one browser, and no more than it takes |
+//! | `guard` | authentication, and protection against pages of other sites |
+//! | `assets` | the page: files that are compiled into the program |
+//! | `watch` | snapshots of the engine ten times a second while browsers watch |
+//! | `frame`, `estimate` | one snapshot, and the time left of a query |
+//! | `events` | frames for one browser, at its speed |
 //! | `api` | statements, the policy, the buffer, stopping a query |
-//! | `metrics`, `health` | what Prometheus and load balancers ask |
+//! | `metrics`, `health` | requests of Prometheus and load balancers |
 //!
-//! Nothing is scheduled here, and a browser that does not read holds up nobody.
+//! This module schedules nothing, and a browser that does not read delays no other client.
 
 mod api;
 mod assets;
@@ -32,14 +32,14 @@ use crate::state::SharedState;
 use metrics::Metrics;
 use watch::Watch;
 
-/// What the endpoints have in hand.
+/// The shared state of the endpoints.
 pub(crate) struct Http {
     pub(crate) state: SharedState,
     pub(crate) watch: Watch,
     pub(crate) metrics: Metrics,
 }
 
-/// The endpoints over a server's state. The address of the client is taken from [`axum::extract::ConnectInfo`].
+/// The endpoints over a server's state. The client's address comes from [`axum::extract::ConnectInfo`].
 pub fn router(state: SharedState) -> Router {
     let http = Arc::new(Http { watch: Watch::new(state.clone()), metrics: Metrics::new(&state), state });
     let guarded = assets::routes()

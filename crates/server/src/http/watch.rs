@@ -1,7 +1,7 @@
-//! Looks at the engine ten times a second while somebody watches, once for all who do.
+//! Snapshots of the engine, ten times a second while browsers watch, once for all of them.
 //!
-//! Every look replaces the one before: a browser that is slow gets the newest when it has taken the last, and nothing piles
-//! up. While nothing happens it is looked at all the same, but only every tenth look is told.
+//! Every snapshot replaces the previous one. A slow browser gets the newest snapshot when it has taken the last, so
+//! none queue up. While the server is idle, snapshots continue, but only every tenth is sent.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -13,23 +13,23 @@ use super::estimate::Estimate;
 use super::frame::{Frame, QueryFrame};
 use crate::state::{SharedState, State};
 
-/// How often.
+/// The interval.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// While nothing happens, one look of so many is told.
+/// While the server is idle, one of this many snapshots is sent.
 const IDLE_LOOKS: u32 = 10;
 
-/// Cells of a table that are shown.
+/// Maximum number of cells per table.
 const PARTS_MAX: usize = 12_000;
 
-/// More browsers at once are turned away.
+/// Maximum number of browsers. Further ones are refused.
 const VIEWERS_MAX: usize = 100;
 
-/// See the module's text.
+/// See the module's documentation.
 pub(crate) struct Watch {
     state: Weak<State>,
     frames: Arc<watch::Sender<Option<Arc<Frame>>>>,
-    /// Whether the looking goes on.
+    /// Set while snapshots are taken.
     looking: Arc<Mutex<bool>>,
 }
 
@@ -39,12 +39,12 @@ impl Watch {
         Watch { state: Arc::downgrade(&state), frames, looking: Arc::default() }
     }
 
-    /// How many browsers watch.
+    /// Number of watching browsers.
     pub(crate) fn viewers(&self) -> usize {
         self.frames.receiver_count()
     }
 
-    /// Somebody watches from now on; `None` if too many do.
+    /// Adds a browser. `None` if there are too many.
     pub(crate) fn subscribe(&self) -> Option<watch::Receiver<Option<Arc<Frame>>>> {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         if self.viewers() >= VIEWERS_MAX {
@@ -94,15 +94,15 @@ fn frame(state: &State, before: Option<&Frame>, estimates: &mut HashMap<u64, Est
     Frame::new(seen, before, |file| name_of(file, &locations), queries)
 }
 
-/// Whether nothing runs, and nothing of a table changed.
+/// Returns true if no query runs and no table changed.
 fn is_idle(frame: &Frame, before: Option<&Frame>) -> bool {
     let tables = |frame: &Frame| frame.tables.iter().map(|t| (t.id, t.version)).collect::<Vec<_>>();
     frame.queries.is_empty()
         && before.is_some_and(|before| before.queries.is_empty() && tables(before) == tables(frame))
 }
 
-/// What SQL calls the table that a file is of: the one whose location is the longest beginning of the file's address. What
-/// SQL does not know is called as the file.
+/// The SQL name of the table that a file belongs to: the table whose location is the longest prefix of the file's
+/// address. Files of unknown tables keep their own name.
 fn name_of(file: &str, tables: &[(String, Option<String>)]) -> String {
     let path = |address: &str| {
         let local = address.strip_prefix("file://").unwrap_or(address);

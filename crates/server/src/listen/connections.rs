@@ -1,4 +1,4 @@
-//! How many connections there are, in all and from one address.
+//! Limits on the number of connections, in all and per address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::ServeConfig;
 
-/// So many connections beyond the limit are told that there are too many; more are closed without a word.
+/// Maximum number of connections beyond the limit that get an error message. Further ones are closed without a
+/// message.
 const REFUSING_MAX: usize = 64;
 
 /// The connections of a server.
@@ -24,11 +25,11 @@ struct Counts {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// Whether a connection is served.
+/// The decision about a new connection.
 pub(crate) enum Admission {
-    /// It is, and counts as long as this lives.
+    /// It is served, and counts as long as this value lives.
     Admitted(Counted),
-    /// It is told why not.
+    /// It gets the reason of its refusal.
     Refused(Counted, String),
     /// It is closed.
     Dropped,
@@ -43,7 +44,7 @@ impl Connections {
         })
     }
 
-    /// How many there are.
+    /// Number of open connections.
     pub fn count(&self) -> usize {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).all
     }
@@ -78,7 +79,7 @@ impl Connections {
 /// A connection that counts until it is dropped.
 pub(crate) struct Counted {
     of: Arc<Connections>,
-    /// From where; nothing for one that is only told why it is refused.
+    /// The client's address. `None` for a connection that only gets an error message.
     admitted: Option<IpAddr>,
 }
 

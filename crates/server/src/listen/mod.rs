@@ -1,10 +1,11 @@
-//! Sockets: who may connect, whether it is encrypted, and which protocol is spoken.
+//! Sockets: connection limits, encryption, and detection of the protocol.
 //!
-//! Every client speaks first, and its first byte tells what it speaks: PostgreSQL begins with the length of a short message,
-//! TLS with the type of a record, HTTP with a letter. So one address serves all of them. What a connection is not allowed to
-//! speak it is not given; where TLS is set up nothing is served without it.
+//! Every client speaks first, and its first byte shows its protocol. PostgreSQL begins with the length of a short
+//! message, TLS with the type of a record, HTTP with a letter. One address therefore serves all of them. A
+//! connection with a protocol that its address does not serve is closed. If TLS is configured, nothing is served
+//! without it.
 //!
-//! Nothing here knows who a client is.
+//! Users are not known here.
 
 mod connections;
 mod tls;
@@ -38,25 +39,25 @@ use connections::Admission;
 
 /// The first byte of a TLS record that begins a handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
-/// Streams of one connection of HTTP/2.
+/// Maximum number of streams per HTTP/2 connection.
 const STREAMS_MAX: u32 = 256;
-/// Bytes of requests that a client of HTTP/2 may send before they are read.
+/// Maximum bytes of requests that an HTTP/2 client may send before they are read.
 const WINDOW_BYTES: u32 = 1 << 20;
-/// What is under way over a connection of HTTP over which nobody was let in has this long to end.
+/// Time that the requests in progress of an HTTP connection without a login have to end.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// Connections that the system keeps until they are accepted.
+/// Length of the system's queue of connections to accept.
 const BACKLOG: u32 = 1024;
 
-/// What is served at an address.
+/// The protocols served at an address.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
-    /// Whether PostgreSQL's protocol is.
+    /// Set if PostgreSQL's protocol is served.
     pub(crate) postgres: bool,
-    /// What requests of HTTP go to.
+    /// The routes for HTTP requests.
     pub(crate) http: Router,
 }
 
-/// A socket that is listened on.
+/// A listening socket.
 pub(crate) struct Listener {
     socket: TcpListener,
     served: Served,
@@ -69,12 +70,12 @@ impl Listener {
         Ok(Listener { socket, served })
     }
 
-    /// The address that was bound.
+    /// The bound address.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.socket.local_addr().ok()
     }
 
-    /// Accepts connections until the server is about to end.
+    /// Accepts connections until the server shuts down.
     pub(crate) async fn accept(self, state: SharedState, tls: Option<Arc<Tls>>) {
         loop {
             let accepted = tokio::select! {
@@ -87,7 +88,7 @@ impl Listener {
                     tokio::spawn(async move { admitted(socket, peer, state, tls, served).await });
                 }
                 Err(error) => {
-                    // Out of file descriptors, as a rule: connections that end make room.
+                    // Usually there are too many open files. Connections that end make room.
                     tracing::error!(%error, "a connection cannot be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -96,8 +97,8 @@ impl Listener {
     }
 }
 
-/// A socket at this address whose connections are probed while they are idle, as the system is set up: what a client that
-/// vanished without a word has goes back.
+/// A socket at this address with keep-alive probes on idle connections, as configured in the system. Resources of a
+/// client that vanished are thus released.
 fn bound(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     #[cfg(unix)]
@@ -107,12 +108,12 @@ fn bound(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Whether somebody was let in over a connection of HTTP; an extension of its requests.
+/// Records a successful login over an HTTP connection. An extension of its requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LetIn(Arc<AtomicBool>);
 
 impl LetIn {
-    /// Notes that who made this request was let in.
+    /// Records that the client of this request is logged in.
     pub(crate) fn note(request: &axum::extract::Request) {
         if let Some(LetIn(connection)) = request.extensions().get() {
             connection.store(true, Ordering::Relaxed);
@@ -120,7 +121,7 @@ impl LetIn {
     }
 }
 
-/// Serves a connection if there is room for it, and says so if there is none.
+/// Serves a connection if the limits allow it, and otherwise sends an error message.
 async fn admitted(
     socket: TcpStream,
     peer: SocketAddr,
@@ -143,7 +144,7 @@ async fn serve(
     served: Served,
     refused: Option<String>,
 ) {
-    // Answers are small and come in one piece: waiting for more would only delay them.
+    // Answers are small and come in one piece, so waiting for more would only delay them.
     let _ = socket.set_nodelay(true);
     let wire = Wire::new(socket);
     let opening = open(wire.clone(), tls.as_deref(), &served);
@@ -168,7 +169,7 @@ enum Opened {
     Http(Channel),
 }
 
-/// Finds out what is spoken, and encrypts.
+/// Detects the protocol, and sets up encryption.
 async fn open(wire: Wire, tls: Option<&Tls>, served: &Served) -> std::io::Result<Opened> {
     let refused = |why: &str| Err(std::io::Error::new(std::io::ErrorKind::InvalidData, why.to_owned()));
     let first = wire.first_byte().await?;
@@ -186,13 +187,13 @@ async fn open(wire: Wire, tls: Option<&Tls>, served: &Served) -> std::io::Result
         Some(b"postgresql") if served.postgres => Ok(Opened::Postgres(channel, true)),
         Some(b"postgresql") => refused("PostgreSQL's protocol is not served at this address"),
         Some(_) => Ok(Opened::Http(channel)),
-        // Who did not say beforehand what they speak shows it now.
+        // The first byte shows the protocol of a client without ALPN.
         None if channel.first_byte().await? == 0 => refused("PostgreSQL's protocol over TLS without ALPN"),
         None => Ok(Opened::Http(channel)),
     }
 }
 
-/// Serves requests of HTTP until the client leaves, nobody was let in for too long, or the server ends.
+/// Serves HTTP requests until the client leaves, no login succeeded for too long, or the server shuts down.
 async fn http(
     channel: Channel,
     peer: SocketAddr,

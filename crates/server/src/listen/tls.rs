@@ -1,6 +1,7 @@
-//! TLS: certificate and key from files, read again on request, and optionally the certificates of clients.
+//! TLS: certificate and key from files, read again on request, and optionally client certificates.
 //!
-//! A server that was told to encrypt and cannot does not start. One that runs goes on with what it had when new files are wrong.
+//! A server whose TLS settings cannot be used does not start. A running server keeps its earlier certificate if the
+//! new files are wrong.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,10 +18,10 @@ use super::wire::{Channel, EndPoint, Wire};
 use crate::config::ServeConfig;
 use crate::error::ServeError;
 
-/// What is spoken inside, in the order in which it is preferred.
+/// Protocols inside TLS, the preferred first.
 const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"postgresql"];
 
-/// How connections are encrypted.
+/// The TLS configuration.
 pub(crate) struct Tls {
     cert: PathBuf,
     key: PathBuf,
@@ -28,15 +29,15 @@ pub(crate) struct Tls {
     current: RwLock<Arc<Loaded>>,
 }
 
-/// What was read from the files.
+/// The contents of the files.
 struct Loaded {
     config: Arc<ServerConfig>,
-    /// What logins can be bound to; nothing where the certificate's signature says no hash.
+    /// The hash that logins can be bound to. `None` if the certificate's signature algorithm names no hash.
     end_point: Option<EndPoint>,
 }
 
 impl Tls {
-    /// Reads the files that the settings name; nothing if they name none.
+    /// Reads the files that the settings name. `None` if they name no files.
     pub(crate) fn of(config: &ServeConfig) -> Result<Option<Arc<Self>>, ServeError> {
         let (Some(cert), Some(key)) = (&config.tls_cert, &config.tls_key) else { return Ok(None) };
         let client_ca = config.tls_client_ca.clone();
@@ -44,7 +45,7 @@ impl Tls {
         Ok(Some(Arc::new(Tls { cert: cert.clone(), key: key.clone(), client_ca, current })))
     }
 
-    /// Reads the files again; connections there are keep what they have.
+    /// Reads the files again. Open connections keep their configuration.
     pub(crate) fn reload(&self) -> Result<(), ServeError> {
         let loaded = load(&self.cert, &self.key, self.client_ca.as_deref())?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = loaded;
@@ -85,7 +86,8 @@ fn load(cert: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Arc<Loaded>
     Ok(Arc::new(Loaded { config: Arc::new(config), end_point }))
 }
 
-/// The hash of a certificate by the hash of its signature, SHA-256 where that is weaker (RFC 5929, section 4.1).
+/// The hash of a certificate, by the hash of its signature or by SHA-256 if that is stronger (RFC 5929, section
+/// 4.1).
 fn end_point(certificate: &[u8]) -> Option<EndPoint> {
     let algorithm = match X509Certificate::from_der(certificate).ok()?.signature_algorithm()? {
         SignatureAlgorithm::RsaSha1 | SignatureAlgorithm::RsaSha256 | SignatureAlgorithm::EcdsaSha256 => {

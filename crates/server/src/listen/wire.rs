@@ -1,7 +1,7 @@
 //! A connection as bytes, encrypted or not.
 //!
-//! [`Wire`] is a socket that several can hold, so that a statement can be stopped when its client leaves while the protocol's
-//! own loop waits for the statement. [`Channel`] is what a protocol reads and writes.
+//! [`Wire`] is a socket with several holders. A statement can thus be stopped when its client leaves, while the
+//! protocol's loop waits for the statement. [`Channel`] is the stream that a protocol reads and writes.
 
 use std::io;
 use std::pin::Pin;
@@ -13,10 +13,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// How often a connection whose client has sent something is looked at.
+/// Interval of checks for a closed connection whose client has sent data.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// A socket. Clones are the same.
+/// A socket. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire(Arc<TcpStream>);
 
@@ -25,7 +25,7 @@ impl Wire {
         Wire(Arc::new(socket))
     }
 
-    /// The first byte that the client sent; it stays unread.
+    /// The client's first byte, which stays unread.
     pub(crate) async fn first_byte(&self) -> io::Result<u8> {
         let mut byte = [0];
         match self.0.peek(&mut byte).await? {
@@ -34,7 +34,7 @@ impl Wire {
         }
     }
 
-    /// Waits until the client has closed the connection, even if what it sent before that was not read yet.
+    /// Waits until the client has closed the connection, even if data before that is still unread.
     pub(crate) async fn gone(&self) {
         while let Ok(ready) = self.0.ready(Interest::READABLE).await {
             if ready.is_read_closed() {
@@ -86,13 +86,13 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// The hash of the certificate that a server showed: `tls-server-end-point` of RFC 5929.
+/// The hash of the server's certificate: `tls-server-end-point` of RFC 5929.
 pub(crate) type EndPoint = Arc<[u8]>;
 
-/// What a protocol reads and writes.
+/// The stream that a protocol reads and writes.
 pub(crate) struct Channel {
     io: Io,
-    /// Bytes that were read to find out what is spoken.
+    /// Bytes that were read to detect the protocol.
     read_before: Vec<u8>,
 }
 
@@ -114,7 +114,7 @@ impl Channel {
         matches!(self.io, Io::Encrypted(..))
     }
 
-    /// What a login over this connection can be bound to.
+    /// The hash that a login over this connection can be bound to.
     pub(crate) fn end_point(&self) -> Option<EndPoint> {
         match &self.io {
             Io::Plain(_) => None,
@@ -128,7 +128,7 @@ impl Channel {
         self
     }
 
-    /// What the client said in the handshake that it speaks.
+    /// The protocol that the client named in the TLS handshake.
     pub(crate) fn application_protocol(&self) -> Option<Vec<u8>> {
         match &self.io {
             Io::Plain(_) => None,
@@ -136,7 +136,7 @@ impl Channel {
         }
     }
 
-    /// The first byte; it stays unread.
+    /// The first byte, which stays unread.
     pub(crate) async fn first_byte(&mut self) -> io::Result<u8> {
         if self.read_before.is_empty() {
             let byte = self.read_u8().await?;

@@ -1,6 +1,7 @@
-//! A channel that refuses messages which say that they are too long, or shorter than they can be, before they are read.
+//! A channel that checks the stated length of a message before the message is read. Too long and impossibly short
+//! messages are refused.
 //!
-//! Until a client has said who it is messages are short; the reader of messages alone would gather a gigabyte.
+//! Messages before the login are short. Without this check, the message reader would collect a gigabyte.
 
 use std::io;
 use std::pin::Pin;
@@ -8,9 +9,10 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The longest message of a login.
+/// Maximum length of a message during login.
 const LOGIN_BYTES: usize = 10_000;
-/// Length and code of a message without type; length of one with type.
+/// Minimum stated lengths. The first message has a length and a code, but no type. Other messages have a type and a
+/// length.
 const FIRST_LENGTH_MIN: usize = 8;
 const LENGTH_MIN: usize = 4;
 
@@ -21,15 +23,15 @@ pub(crate) struct Bounded<C> {
     frames: Frames,
 }
 
-/// Where in a message the bytes read so far end.
+/// The position in the current message at the end of the bytes read so far.
 #[derive(Default)]
 struct Frames {
-    /// Whether the first message, which has no type, is over.
+    /// Set after the first message, which has no type.
     begun: bool,
-    /// Bytes of the type and length that have come, and how many of them.
+    /// The received bytes of type and length, and their number.
     header: [u8; 5],
     has: usize,
-    /// Bytes of the message's rest that are still to come.
+    /// Bytes of the message that are still to come.
     rest: usize,
 }
 
@@ -38,12 +40,12 @@ impl<C> Bounded<C> {
         Bounded { channel, longest: LOGIN_BYTES, frames: Frames::default() }
     }
 
-    /// What is underneath.
+    /// The channel underneath.
     pub(crate) fn channel(&self) -> &C {
         &self.channel
     }
 
-    /// Allows messages of this length from now on.
+    /// Sets the maximum length of later messages.
     pub(crate) fn allow(&mut self, longest: usize) {
         self.longest = longest;
     }

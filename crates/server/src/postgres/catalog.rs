@@ -1,11 +1,12 @@
-//! Statements about PostgreSQL's catalogs, in a form that the query engine can plan.
+//! Rewrites of statements about PostgreSQL's catalogs into a form that the query engine can plan.
 //!
-//! `datafusion-pg-catalog` rewrites most of them: a correlated subquery in the list of columns becomes NULL, operators and
-//! casts of PostgreSQL become those of the query engine. Here is what it leaves: arrays of subqueries, patterns with an escape
-//! character, correlated subqueries inside of expressions, tables of `information_schema`.
+//! `datafusion-pg-catalog` does most of the rewrites: a correlated subquery in the list of columns becomes NULL, and
+//! PostgreSQL's operators and casts become those of the query engine. This module does the rest: arrays of
+//! subqueries, patterns with an escape character, correlated subqueries inside expressions, tables of
+//! `information_schema`.
 //!
-//! What is rewritten may mean less than it did, where the catalogs have nothing to say (see [`NOTHING_IN`]). It never reads a
-//! table of the user: `statement` keeps those away.
+//! A rewritten statement may return less if the catalogs have no data (see [`NOTHING_IN`]). It never reads a table
+//! of the user: `statement` does not pass such statements on.
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -23,8 +24,8 @@ use crate::sql::{compared, information_table, is_own_table, is_without_rows};
 
 static GIVEN: LazyLock<PostgresCompatibilityParser> = LazyLock::new(PostgresCompatibilityParser::new);
 
-/// Relations that have no rows about what a user sees, and functions of columns that are empty: an array of what they have is
-/// empty.
+/// Relations without rows about objects that a user sees, and functions of empty columns. An array over one of them
+/// is empty.
 const NOTHING_IN: [&str; 8] = [
     "unnest",
     "aclexplode",
@@ -36,7 +37,7 @@ const NOTHING_IN: [&str; 8] = [
     "pg_ts_token_type",
 ];
 
-/// Functions that make one value of many rows.
+/// Functions that aggregate many rows to one value.
 const AGGREGATES: [&str; 10] = [
     "array_agg",
     "string_agg",
@@ -50,7 +51,7 @@ const AGGREGATES: [&str; 10] = [
     "first_value",
 ];
 
-/// Reads statements; `plain` is what they are without PostgreSQL's peculiarities, if they can be read so.
+/// Parses and rewrites statements. `plain` is their parse without PostgreSQL's peculiarities, if that succeeds.
 pub(super) fn read(sql: &str, plain: Option<&[Statement]>) -> Result<Vec<Statement>, ParserError> {
     let before = plain.and_then(|plain| {
         let mut plain = plain.to_vec();
@@ -64,7 +65,7 @@ pub(super) fn read(sql: &str, plain: Option<&[Statement]>) -> Result<Vec<Stateme
     Ok(statements)
 }
 
-/// Whether a catalog is read, and not only functions or nothing.
+/// Returns true if a relation of a catalog is read. A statement may also have functions only, or nothing.
 fn reads_catalog(statements: &[Statement]) -> bool {
     let of_catalog = |relation: &ObjectName| {
         let parts: Vec<String> = relation.0.iter().filter_map(|part| part.as_ident()).map(folded).collect();
@@ -83,9 +84,9 @@ fn reads_catalog(statements: &[Statement]) -> bool {
     statements.iter().any(|statement| reads(statement).is_break())
 }
 
-/// What is changed before the other rewrites, which would not leave enough of it.
+/// Changes before the other rewrites, which would destroy the needed parts.
 struct Before {
-    /// Whether a catalog is read.
+    /// Set if a catalog is read.
     reads: bool,
     changed: bool,
 }
@@ -102,14 +103,14 @@ impl VisitorMut for Before {
             {
                 Some(expr.as_ref().clone())
             }
-            // Which schemas are looked through: the only one.
+            // The search path has one schema.
             Expr::InSubquery { expr, subquery, negated }
                 if subquery.to_string().contains("current_setting('search_path')") =>
             {
                 let list = vec![literal("public")];
                 Some(Expr::InList { expr: expr.clone(), list, negated: *negated })
             }
-            // Arrays that are written as a text have elements that are NULL or quoted: the other rewrites take each for a text.
+            // Arrays in a text literal have NULL or quoted elements. The other rewrites would treat each as a text.
             Expr::AnyOp { .. } | Expr::AllOp { .. } if !self.reads => compared(expr),
             Expr::Cast { kind: kind @ CastKind::DoubleColon, data_type: DataType::Array(_), .. }
                 if !self.reads =>
@@ -126,9 +127,9 @@ impl VisitorMut for Before {
     }
 }
 
-/// What is changed after the other rewrites.
+/// Changes after the other rewrites.
 struct After {
-    /// Whether a catalog is read.
+    /// Set if a catalog is read.
     reads: bool,
 }
 
@@ -143,7 +144,7 @@ impl VisitorMut for After {
             return ControlFlow::Continue(());
         }
         let other = match expr {
-            // Of what there is none: options of sequences, collations of columns.
+            // Objects that do not exist here: options of sequences, collations of columns.
             Expr::Function(function) if self.reads && is_called(&function.name, "json_build_object") => {
                 parsed("CAST(NULL AS TEXT)").ok()
             }
@@ -158,7 +159,7 @@ impl VisitorMut for After {
                 function.name = ObjectName::from(vec![Ident::new("pg_array_to_string")]);
                 None
             }
-            // A field of what a function returns; `con.conkey[1]` is an element of a column.
+            // A field of a function's result. `con.conkey[1]` is an element of a column.
             Expr::CompoundFieldAccess { root, access_chain } if matches!(root.as_ref(), Expr::Nested(_)) => {
                 for access in access_chain {
                     if let AccessExpr::Dot(Expr::Identifier(name)) = access {
@@ -167,12 +168,12 @@ impl VisitorMut for After {
                 }
                 None
             }
-            // Which catalog a row is of matters for remarks only, and there are none.
+            // The catalog of a row matters only for comments on objects, and there are none.
             Expr::Identifier(name) if name.value == "tableoid" => Some(number(0)),
             Expr::CompoundIdentifier(path) if path.last().is_some_and(|name| name.value == "tableoid") => {
                 Some(number(0))
             }
-            // The name of something, computed: it is looked up for remarks only.
+            // The computed name of an object. It is looked up only for comments, and there are none.
             Expr::Cast { expr, data_type, .. }
                 if data_type.to_string().to_ascii_lowercase().ends_with("regclass")
                     && matches!(expr.as_ref(), Expr::Function(_)) =>
@@ -222,7 +223,7 @@ impl VisitorMut for After {
     }
 }
 
-/// Rewrites an escape character in the literals of a pattern to the one that the query engine has.
+/// Replaces an escape character in the literals of a pattern by that of the query engine.
 struct Escape(char);
 
 impl VisitorMut for Escape {
@@ -248,14 +249,14 @@ fn is_called(function: &ObjectName, name: &str) -> bool {
     function.to_string().eq_ignore_ascii_case(name)
 }
 
-/// The one column of a plain SELECT, and the SELECT to be changed.
+/// The only column of a plain SELECT, and the SELECT to change.
 fn column(query: &mut Query) -> Option<(&mut Select, Expr)> {
     let SetExpr::Select(select) = query.body.as_mut() else { return None };
     let expr = only_column(select)?.clone();
     Some((select, expr))
 }
 
-/// Whether a scalar subquery is NULL for every row around it: it is over a table without rows, or says NULL of each.
+/// Returns true if a scalar subquery is NULL for every outer row: its table has no rows, or its column is NULL.
 fn says_nothing(query: &Query) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let Some(expr) = only_column(select) else { return false };
@@ -278,7 +279,7 @@ fn says_nothing(query: &Query) -> bool {
         || select.from.iter().any(|from| without_rows(&from.relation) && from.joins.iter().all(is_inner))
 }
 
-/// Whether a join has rows only where its left side has.
+/// Returns true if a join has rows only for rows of its left side.
 fn is_inner(join: &Join) -> bool {
     matches!(
         join.join_operator,
@@ -302,7 +303,7 @@ fn first_argument(function: &Function) -> Option<&FunctionArg> {
     }
 }
 
-/// A scalar subquery has one row at most; correlated ones have to say so by an aggregate.
+/// Makes a scalar subquery return at most one row. A correlated subquery has to state this by an aggregate.
 fn single(query: &mut Query) {
     if query.limit_clause.is_some() || query.fetch.is_some() {
         return;

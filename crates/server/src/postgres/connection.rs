@@ -1,4 +1,4 @@
-//! A connection after its login: one message after the other, and what holds between them.
+//! A connection after its login: its message loop, and its state between messages.
 
 use std::collections::HashMap;
 use std::io;
@@ -35,10 +35,10 @@ use crate::listen::Wire;
 use crate::sql::{QueryError, Run, Session};
 use crate::state::State;
 
-/// What a client is told whose connection was idle for too long.
+/// The error for a connection that was idle for too long.
 const IDLE: &str =
     "terminating connection: it was idle for longer than idle-timeout, a setting of the server";
-/// So many cursors may be open in a connection.
+/// Maximum number of open cursors per connection.
 const CURSORS_MAX: usize = 256;
 
 /// A client's connection.
@@ -48,11 +48,11 @@ pub(crate) struct Connection<'a> {
     pub(crate) request: Request,
     pub(crate) extended: Extended,
     pub(crate) cursors: HashMap<String, Rows>,
-    /// Its variables after the login, which RESET brings back.
+    /// Its variables after the login, for RESET.
     begun_with: HashMap<String, String>,
 }
 
-/// Serves messages until the client leaves or the server ends.
+/// Serves messages until the client leaves or the server shuts down.
 pub(crate) async fn run(
     socket: &mut Socket,
     wire: Wire,
@@ -80,7 +80,7 @@ pub(crate) async fn run(
             }
             Some(Err(error)) => return connection.end(fatal("08P01", error.to_string())).await,
         };
-        // Whoever leaves wants no answer: what runs for them is dropped.
+        // A client that leaves wants no answer, so its running work is dropped.
         tokio::select! {
             handled = connection.handle(message) => handled?,
             () = wire.gone() => return Ok(()),
@@ -100,7 +100,7 @@ impl Connection<'_> {
         self.socket.send(PgWireBackendMessage::ErrorResponse(ErrorInfo::from(why).into())).await
     }
 
-    /// Does what a message says; what fails is told to the client.
+    /// Handles a message. Errors are sent to the client.
     async fn handle(&mut self, message: PgWireFrontendMessage) -> io::Result<()> {
         let extended = message.is_extended_query();
         let simple = matches!(message, PgWireFrontendMessage::Query(_));
@@ -117,7 +117,7 @@ impl Connection<'_> {
             }
             None => self.dispatch(message).await,
         };
-        // From here on nothing stops it: what the client is told last is told in full.
+        // After this point the request cannot be stopped: its last answer is sent in full.
         if simple {
             self.request.ends();
         }
@@ -142,7 +142,8 @@ impl Connection<'_> {
     }
 
     async fn dispatch(&mut self, message: PgWireFrontendMessage) -> PgWireResult<()> {
-        // In boxes: what they do is deep, and a connection's task holds the largest of them otherwise.
+        // In boxes, because these futures are large, and otherwise each connection's task would have the size of the
+        // largest.
         match message {
             PgWireFrontendMessage::Query(query) => Box::pin(self.simple(&query.query)).await,
             PgWireFrontendMessage::Parse(parse) => Box::pin(self.parse(parse)).await,
@@ -156,7 +157,7 @@ impl Connection<'_> {
                 self.extended.synced(self.socket.transaction_status());
                 Ok(self.ready().await?)
             }
-            // Rests of a copy that was refused.
+            // Remaining messages of a refused copy.
             PgWireFrontendMessage::CopyData(_)
             | PgWireFrontendMessage::CopyDone(_)
             | PgWireFrontendMessage::CopyFail(_) => Ok(()),
@@ -164,29 +165,29 @@ impl Connection<'_> {
         }
     }
 
-    /// Tells the client that the next statement may come.
+    /// Tells the client that the server is ready for the next statement.
     pub(crate) async fn ready(&mut self) -> io::Result<()> {
         let status = ReadyForQuery::new(self.socket.transaction_status());
         self.socket.send(PgWireBackendMessage::ReadyForQuery(status)).await
     }
 
-    /// How the next statement is run.
+    /// The settings of the next statement's run.
     pub(crate) fn run(&self) -> Run {
         self.request.run(settings::statement_timeout(self.socket.metadata()))
     }
 
-    /// Reads the statements of a text; nothing is planned.
+    /// Parses the statements of a text. Does not plan them.
     pub(crate) async fn read(&self, text: &str) -> PgWireResult<Vec<Parsed>> {
         Ok(self.session.within(&self.run(), statement::read(&self.session, text)).await??)
     }
 
-    /// Plans a statement, with these types of parameters, and checks that the user may run it.
+    /// Plans a statement with these parameter types, and checks that the user may run it.
     pub(crate) async fn plan(&self, parsed: Parsed, stated: &[Option<DataType>]) -> PgWireResult<Statement> {
         let planning = Box::pin(statement::plan(&self.session, parsed, stated));
         Ok(self.session.within(&self.run(), planning).await??)
     }
 
-    /// How values are written as text.
+    /// The format of values as text.
     pub(crate) fn text(&self) -> Arc<FormatOptions> {
         let variables = self.socket.metadata();
         let mut text = FormatOptions::from_client_metadata(variables);
@@ -194,7 +195,7 @@ impl Connection<'_> {
         Arc::new(text)
     }
 
-    /// After a failure in a transaction only its end is accepted.
+    /// After a failure in a transaction, accepts only the transaction's end.
     pub(crate) fn admit(&self, statement: &Statement) -> PgWireResult<()> {
         let failed = self.socket.transaction_status() == TransactionStatus::Error;
         if failed && !matches!(statement, Statement::Commit | Statement::Rollback) {
@@ -204,7 +205,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Does what is neither a query nor a fetch; the tag tells what was done. Nothing for the others.
+    /// Runs a statement that is neither a query nor a fetch, and returns its tag. `None` for queries and fetches.
     pub(crate) async fn command(&mut self, sql: &str, statement: &Statement) -> PgWireResult<Option<Tag>> {
         let status = self.socket.transaction_status();
         let mut become_ = |status| self.socket.set_transaction_status(status);
@@ -229,7 +230,7 @@ impl Connection<'_> {
                 if variable == "application_name" {
                     self.session.entry().set_application(value);
                 }
-                // As it is shown.
+                // The value as SHOW displays it.
                 let value =
                     settings::show(self.socket.metadata(), variable).unwrap_or_else(|_| value.clone());
                 if variable == "timezone" {
@@ -288,7 +289,7 @@ impl Connection<'_> {
         Ok(Some(Tag::new(tag)))
     }
 
-    /// Makes variables what they were when the connection began.
+    /// Sets variables back to their values at the beginning of the connection.
     async fn reset(&mut self, variable: Option<&str>) -> PgWireResult<()> {
         for (told, value) in settings::reset(self.socket.metadata_mut(), &self.begun_with, variable) {
             match told {
@@ -302,7 +303,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Starts a query; its rows come in this format.
+    /// Starts a query whose rows are sent in this format.
     pub(crate) async fn start(&self, sql: &str, plan: LogicalPlan, format: &Format) -> PgWireResult<Rows> {
         let results = self.session.run(sql, plan, self.run()).await?;
         let schema = results.schema();
@@ -310,7 +311,7 @@ impl Connection<'_> {
         Ok(Rows::new(results, schema, fields))
     }
 
-    /// Sends rows, at most so many; returns how many were sent and whether there may be more.
+    /// Sends at most `at_most` rows. Returns the number of sent rows, and whether there may be more.
     pub(crate) async fn send_rows(
         &mut self,
         rows: &mut Rows,
@@ -343,7 +344,7 @@ impl Connection<'_> {
         Ok(Tag::new("FETCH").with_rows(sent))
     }
 
-    /// Runs a plan that has no rows for the client: its count, or nothing.
+    /// Runs a plan without rows for the client. The tag has its count, if there is one.
     pub(crate) async fn effect(&mut self, sql: &str, plan: LogicalPlan) -> PgWireResult<Tag> {
         let tag = match &plan {
             LogicalPlan::Dml(DmlStatement { op, .. }) => op.to_string().to_uppercase(),
@@ -386,7 +387,8 @@ impl Connection<'_> {
         self.socket.feed(PgWireBackendMessage::CopyOutResponse(response)).await?;
         let names: Vec<&str> = fields.iter().map(FieldInfo::name).collect();
         let mut begin = format.begin(&names);
-        // A line of names goes by itself. What begins a binary copy goes with the first row: clients rely on it.
+        // The line of names is a message of its own. The header of a binary copy is sent with the first row, because
+        // clients rely on it.
         if *format != CopyFormat::Binary
             && let Some(names) = begin.take()
         {
@@ -438,7 +440,7 @@ pub(crate) fn no_cursor(name: &str) -> PgWireError {
     error("34000", format!("cursor \"{name}\" does not exist"))
 }
 
-/// Whether a plan has rows for the client.
+/// Returns true if a plan has rows for the client.
 pub(crate) fn has_rows(plan: &LogicalPlan) -> bool {
     !matches!(
         plan,
@@ -446,7 +448,7 @@ pub(crate) fn has_rows(plan: &LogicalPlan) -> bool {
     )
 }
 
-/// One piece of data behind another.
+/// Joins two pieces of data.
 fn joined(before: Option<BytesMut>, data: BytesMut) -> BytesMut {
     match before {
         Some(mut before) => {

@@ -9,19 +9,19 @@ use pgwire::messages::data::DataRow;
 use super::error::violation;
 use crate::sql::QueryError;
 
-/// How rows are written.
+/// The format of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CopyFormat {
-    /// Values between tabs, with backslashes.
+    /// Values separated by tabs, with backslash escapes.
     Text { delimiter: u8, null: String, header: bool },
-    /// Values between commas, in quotes where needed.
+    /// Values separated by commas, with quotes where needed.
     Csv { delimiter: u8, null: String, header: bool, quote: u8, escape: u8, force_quote: bool },
-    /// PostgreSQL's own.
+    /// PostgreSQL's binary format.
     Binary,
 }
 
 impl CopyFormat {
-    /// The format that options of COPY ask for.
+    /// Reads the options of COPY.
     pub(crate) fn of(options: &[CopyOption]) -> Result<Self, QueryError> {
         let named = options.iter().find_map(|option| match option {
             CopyOption::Format(name) => Some(name.value.to_ascii_lowercase()),
@@ -80,7 +80,7 @@ impl CopyFormat {
         i8::from(*self == CopyFormat::Binary)
     }
 
-    /// What comes before the first row.
+    /// The bytes before the first row.
     pub(crate) fn begin(&self, names: &[&str]) -> Option<BytesMut> {
         match self {
             CopyFormat::Binary => {
@@ -128,7 +128,7 @@ impl CopyFormat {
         Ok(line)
     }
 
-    /// What comes after the last row.
+    /// The bytes after the last row.
     pub(crate) fn end(&self) -> Option<BytesMut> {
         (*self == CopyFormat::Binary).then(|| BytesMut::from(&[0xff, 0xff][..]))
     }

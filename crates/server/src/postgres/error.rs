@@ -1,11 +1,11 @@
-//! What went wrong, as the protocol says it.
+//! Errors in the protocol's form.
 
 use pgwire::error::{ErrorInfo, PgWireError};
 
 use crate::access::AccessError;
 use crate::sql::QueryError;
 
-/// An error that the statement fails with; the connection goes on.
+/// An error that ends the statement. The connection continues.
 pub(crate) fn error(sqlstate: &str, text: impl Into<String>) -> PgWireError {
     PgWireError::UserError(Box::new(ErrorInfo::new("ERROR".to_owned(), sqlstate.to_owned(), text.into())))
 }
@@ -15,7 +15,7 @@ pub(crate) fn fatal(sqlstate: &str, text: impl Into<String>) -> PgWireError {
     PgWireError::UserError(Box::new(ErrorInfo::new("FATAL".to_owned(), sqlstate.to_owned(), text.into())))
 }
 
-/// A protocol that was not kept.
+/// A violation of the protocol.
 pub(crate) fn violation(text: impl Into<String>) -> PgWireError {
     error("08P01", text)
 }

@@ -1,6 +1,7 @@
 //! Extended queries: prepared statements, portals with bound parameters, rows in portions.
 //!
-//! `pgwire` has this protocol, too, but gathers all rows of a portal before it sends them; here they go out as they come.
+//! `pgwire` has this protocol, too, but collects all rows of a portal before it sends them. This module sends rows
+//! as they come.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,19 +32,19 @@ use super::rows::{Rows, description, fields};
 use super::statement::Statement;
 use crate::sql::QueryError;
 
-/// So many statements, and so many portals, may a connection keep.
+/// Maximum number of statements, and of portals, per connection.
 const KEPT_MAX: usize = 4096;
 
-/// What a connection keeps for this protocol.
+/// The connection's state of this protocol.
 #[derive(Default)]
 pub(crate) struct Extended {
     statements: HashMap<String, Arc<Prepared>>,
-    /// Counts executions of this connection, and times when it waited for the client.
+    /// Counts executions of this connection, and the times when it waited for the client.
     done: u64,
-    /// Counts those that may have changed a setting.
+    /// Counts executions that may have changed a setting.
     changed: u64,
     portals: HashMap<String, Portal>,
-    /// After a failure everything up to the next Sync is passed over.
+    /// Set after a failure: messages up to the next Sync are skipped.
     skips: bool,
 }
 
@@ -52,11 +53,11 @@ struct Portal {
     prepared: Arc<Prepared>,
     values: ParamValues,
     format: Format,
-    /// Rows that were not sent yet.
+    /// Rows that are not sent yet.
     rows: Option<Rows>,
-    /// Whether it has been executed.
+    /// Set after the first execution.
     begun: bool,
-    /// What many values take, of the user's memory.
+    /// The reservation of many values in the user's memory.
     _reserved: Option<MemoryReservation>,
 }
 
@@ -69,7 +70,7 @@ impl Extended {
         self.skips = true;
     }
 
-    /// A Sync: what was skipped is over, and outside of a transaction portals are.
+    /// Handles a Sync: messages are not skipped any more. Outside a transaction, portals end.
     pub(crate) fn synced(&mut self, status: TransactionStatus) {
         self.skips = false;
         self.done += 1;
@@ -78,13 +79,13 @@ impl Extended {
         }
     }
 
-    /// A simple query ends the statement and the portal without name.
+    /// Drops the unnamed statement and portal. A simple query does this.
     pub(crate) fn drop_unnamed(&mut self) {
         self.statements.remove("");
         self.portals.remove("");
     }
 
-    /// The statement is executed.
+    /// Counts the execution of a statement.
     pub(crate) fn does(&mut self, statement: &Statement) {
         self.done += 1;
         let only_reads = match statement {
@@ -96,12 +97,12 @@ impl Extended {
         self.changed += u64::from(!only_reads);
     }
 
-    /// What this connection has done, and whether it has changed something.
+    /// The counters of executions, and of those that may have changed a setting.
     pub(crate) fn moment(&self) -> (u64, u64) {
         (self.done, self.changed)
     }
 
-    /// Whether there is room for one more statement of this name.
+    /// Checks that a further statement of this name is allowed.
     pub(crate) fn admits(&self, name: &str) -> Result<(), QueryError> {
         if !name.is_empty() && self.statements.contains_key(name) {
             return Err(QueryError::other("42P05", format!("prepared statement \"{name}\" already exists")));
@@ -119,7 +120,7 @@ impl Extended {
         self.statements.insert(name, prepared);
     }
 
-    /// DEALLOCATE of one statement, or of all.
+    /// Executes DEALLOCATE, for one statement or all.
     pub(crate) fn deallocate(&mut self, name: Option<&str>) -> Result<(), QueryError> {
         match name {
             None => self.statements.clear(),
@@ -295,7 +296,7 @@ impl Connection<'_> {
         })
     }
 
-    /// Begins a plan whose parameters are bound; `plan` is what the client was told of.
+    /// Begins a plan with bound parameters. `plan` is the plan whose columns the client knows.
     async fn begin_plan(
         &mut self,
         sql: &str,
@@ -354,7 +355,7 @@ impl Connection<'_> {
     }
 }
 
-/// What an execution begins with.
+/// The result of beginning an execution.
 pub(crate) enum Begun {
     Rows(Box<Rows>),
     Done(Tag),

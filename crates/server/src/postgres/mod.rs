@@ -1,23 +1,23 @@
 //! The PostgreSQL protocol, version 3: simple and extended queries, COPY to the client, cancel requests.
 //!
-//! Messages are read and written by `pgwire`, types are converted by `arrow-pg`, and `datafusion-pg-catalog` has the catalogs
-//! that clients look into. What is here is what these leave to a server: who may connect, in which order messages are handled,
-//! and that no result is ever gathered before it is sent.
+//! `pgwire` reads and writes messages, `arrow-pg` converts types, and `datafusion-pg-catalog` has the catalogs that
+//! clients read. This module does the rest: logins, the order of messages, and results that are sent without being
+//! collected first.
 //!
-//! | module | question |
+//! | module | contents |
 //! |---|---|
-//! | `socket`, `bounded` | messages on a connection; is one too long? |
-//! | `startup` | who is it? |
-//! | `sessions`, `request` | whose statement is to be stopped, and what does it do? |
-//! | `connection` | what comes next, and what holds between messages? |
+//! | `socket`, `bounded` | messages on a connection, with a maximum length |
+//! | `startup` | login |
+//! | `sessions`, `request` | cancel requests; the current request of a session |
+//! | `connection` | the message loop, and the state between messages |
 //! | `simple`, `extended` | the two ways to run a statement |
-//! | `prepared` | what does a prepared statement mean now? |
-//! | `statement`, `catalog` | what does the text say; what if it is about PostgreSQL's catalogs? |
-//! | `regclass` | which relation has this name? |
-//! | `parameters`, `numeric` | values in |
-//! | `rows`, `encode`, `copy` | rows out |
+//! | `prepared` | prepared statements, planned again after changes |
+//! | `statement`, `catalog` | the statements of a text; those about PostgreSQL's catalogs |
+//! | `regclass` | relations by name |
+//! | `parameters`, `numeric` | decoding of parameters |
+//! | `rows`, `encode`, `copy` | encoding of rows |
 //! | `settings` | SET and SHOW |
-//! | `error` | what went wrong, as the protocol says it |
+//! | `error` | errors in the protocol's form |
 
 mod bounded;
 mod catalog;
@@ -57,15 +57,15 @@ pub(crate) use sessions::Sessions;
 pub(crate) use socket::NOT_ENCRYPTED;
 use socket::Socket;
 
-/// Length and code of the first messages that have no type.
+/// Bytes of length and code of the first messages, which have no type.
 const FIRST_BYTES: usize = 8;
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 const GSS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 48];
 
-/// Finds out whether the client wants to encrypt, and does; returns whether it did. Nothing is read beyond the client's request,
-/// so that nothing sent in the clear is taken for something encrypted.
+/// Sets up encryption if the client asks for it, and returns whether it did. Reads no byte beyond the client's
+/// request, so that plain text is never treated as encrypted.
 pub(crate) async fn negotiate(mut wire: Wire, tls: Option<&Tls>) -> io::Result<(Channel, bool)> {
-    // A client asks for either once.
+    // A client sends each of the two requests at most once.
     for _ in 0..3 {
         let mut first = [0; FIRST_BYTES];
         wire.read_exact(&mut first).await?;
@@ -81,7 +81,7 @@ pub(crate) async fn negotiate(mut wire: Wire, tls: Option<&Tls>) -> io::Result<(
     Err(io::Error::new(io::ErrorKind::InvalidData, "a client that asks for encryption again and again"))
 }
 
-/// Serves a client until it leaves or the server ends.
+/// Serves a client until it leaves or the server shuts down.
 pub(crate) async fn serve(
     channel: Channel,
     wire: Wire,
@@ -93,7 +93,7 @@ pub(crate) async fn serve(
     let codec = PgWireMessageServerCodec::new(DefaultClient::new(peer, encrypted));
     let mut socket = Framed::new(Bounded::new(channel), codec);
     socket.set_state(PgWireConnectionState::AwaitingStartup);
-    // A message that is not what it says may make its reader panic: that ends this connection and nothing else.
+    // A malformed message may make its reader panic. This ends only this connection.
     let served = AssertUnwindSafe(connected(&mut socket, wire, peer, state, refused)).catch_unwind().await;
     match served {
         Ok(Ok(())) => {}

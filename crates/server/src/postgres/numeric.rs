@@ -1,4 +1,4 @@
-//! Numerics that clients bind, with all of their digits.
+//! Numeric parameters of clients, with all their digits.
 
 use datafusion::arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use datafusion::common::ScalarValue;
@@ -30,7 +30,7 @@ pub(super) fn from_binary(bytes: &[u8]) -> PgWireResult<ScalarValue> {
             return Err(error("22P03", format!("{four} is no digit of a numeric")));
         }
         let mut power = 10_000;
-        // Zeros at the end are none of its digits.
+        // Zeros at the end are not counted as digits.
         while at == count && power > 1 && four % 10 == 0 {
             (four, power, exponent) = (four / 10, power / 10, exponent + 1);
         }
@@ -67,11 +67,11 @@ pub(super) fn from_text(bytes: &[u8]) -> PgWireResult<ScalarValue> {
 }
 
 impl Number {
-    /// The value with so many places behind the point, or more if it has more.
+    /// The value with `places` decimal places, or more if it has more.
     fn scalar(self, places: i32) -> PgWireResult<ScalarValue> {
         let Number { mut digits, mut exponent } = self;
         let places = places.max(0);
-        // Zeros behind the last place come with digits to a large base.
+        // Digits to a large base can have zeros after the last place.
         while exponent < -places && digits % 10 == 0 {
             (digits, exponent) = (digits / 10, if digits == 0 { -places } else { exponent + 1 });
         }
@@ -133,14 +133,14 @@ mod tests {
             let bytes: Vec<u8> = words.iter().flat_map(|&word| (word as u16).to_be_bytes()).collect();
             from_binary(&bytes).ok()
         };
-        // Digits, the power of the first, sign, places.
+        // Number of digits, the power of the first, sign, places.
         assert_eq!(binary(&[2, 0, 0, 2, 2, 5000]), decimal(250, 3, 2));
         assert_eq!(binary(&[1, -1, 0x4000, 3, 50]), decimal(-5, 3, 3));
         assert_eq!(binary(&[1, 4, 0, 0, 1]), decimal(10i128.pow(16), 17, 0));
         assert_eq!(binary(&[0, 0, 0, 2]), decimal(0, 2, 2));
         assert_eq!(binary(&[3, 2, 0, 0, 1, 2345, 6789]), decimal(123_456_789, 9, 0));
         assert_eq!(binary(&[1, 9, 0, 0, 99]), decimal(99 * 10i128.pow(36), 38, 0));
-        // 38 digits, the last of them alone behind the point.
+        // 38 digits, of which the last is after the point.
         let nines = [&[11, 9, 0, 1, 9][..], &[9_999; 9], &[9_000]].concat();
         assert_eq!(binary(&nines), decimal(10i128.pow(38) - 1, 38, 1));
         for wrong in [

@@ -1,4 +1,4 @@
-//! Values in: the types of a plan's parameters, and what a client bound to them.
+//! Parameters of a plan: their types and their bound values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,18 +19,19 @@ use super::error::{error, violation};
 use super::numeric;
 use crate::sql::{QueryError, bytea};
 
-/// The most parameters of a statement, as in PostgreSQL.
+/// Maximum number of parameters of a statement, as in PostgreSQL.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// A parameter: what the query engine makes of it, and what the client is told that it is.
+/// A parameter: its type in the query engine, and its type for the client.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter {
     pub(crate) arrow: Option<DataType>,
-    /// What the client is told.
+    /// The type that the client gets.
     pub(crate) told: Type,
 }
 
-/// The parameters of a plan, `$1` first. What the client said they are goes before what follows from the plan.
+/// The parameters of a plan, `$1` first. Types stated by the client take precedence over those that follow from the
+/// plan.
 pub(crate) fn of(plan: &LogicalPlan, given: &[Option<Type>]) -> Result<Vec<Parameter>, QueryError> {
     let mut known: HashMap<usize, (Option<DataType>, Option<Type>)> = HashMap::new();
     for (id, arrow) in plan.get_parameter_types()? {
@@ -63,21 +64,21 @@ pub(crate) fn of(plan: &LogicalPlan, given: &[Option<Type>]) -> Result<Vec<Param
     Ok((0..count).map(parameter).collect())
 }
 
-/// The types that a plan is made with: those that the client has stated. What it calls a text may be a value of any type, as
-/// drivers send it: there, and where nothing is stated, the type follows from the plan.
+/// The parameter types that a plan is made with: those that the client has stated. Drivers send values of any type
+/// as text. For text and for unstated types, the type follows from the plan.
 pub(crate) fn stated(given: &[Option<Type>]) -> Vec<Option<DataType>> {
     given.iter().map(|given| given.as_ref().and_then(own_type)).collect()
 }
 
-/// What a value of a type is by itself.
+/// The type of a value without a plan.
 fn own_type(given: &Type) -> Option<DataType> {
     Some(match *given {
         Type::BOOL => DataType::Boolean,
-        // As literals: functions know no smaller ones.
+        // The same as for literals: functions do not take smaller types.
         Type::INT2 | Type::INT4 | Type::INT8 => DataType::Int64,
         Type::FLOAT4 => DataType::Float32,
         Type::FLOAT8 => DataType::Float64,
-        // As that of a cast to numeric; values have digits of their own.
+        // The type of a cast to numeric. Values have their own number of digits.
         Type::NUMERIC => DataType::Decimal128(38, 10),
         Type::BYTEA => DataType::Binary,
         Type::DATE => DataType::Date32,
@@ -97,7 +98,7 @@ fn position(id: &str) -> Result<usize, QueryError> {
         .ok_or_else(|| QueryError::other("42P02", format!("{id} is not a parameter: write $1, $2, ...")))
 }
 
-/// Notes what an expression tells about a parameter: a cast around it, and columns that hold object numbers.
+/// Adds the type information in an expression: a cast around a parameter, and columns that hold object numbers.
 fn note(expr: &Expr, known: &mut HashMap<usize, (Option<DataType>, Option<Type>)>) {
     let (cast, placeholder) = match expr {
         Expr::Cast(cast) => match cast.expr.as_ref() {
@@ -120,7 +121,7 @@ fn note(expr: &Expr, known: &mut HashMap<usize, (Option<DataType>, Option<Type>)
     }
 }
 
-/// What the client bound, as values of the query engine.
+/// The bound values as values of the query engine.
 pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<ParamValues> {
     let (given, wanted) = (bind.parameters.len(), parameters.len());
     if given != wanted {
@@ -134,7 +135,7 @@ pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Para
     }
     let told: Vec<Type> = parameters.iter().map(|parameter| parameter.told.clone()).collect();
     let stored = StoredStatement::new(String::new(), (), told.iter().cloned().map(Some).collect());
-    // The reader of all other types has 28 digits for numerics, and of bytes as text one form.
+    // The reader of the other types supports only 28 digits of numerics, and one text form of bytes.
     let others = bind.parameters.iter().zip(&told).map(|(value, told)| match *told {
         Type::NUMERIC | Type::BYTEA => None,
         _ => value.clone(),

@@ -1,7 +1,8 @@
-//! Prepared statements, of the protocol and of SQL: planned when they are prepared, and again when they are used and something may
-//! have become other since, as tables, views and settings do. Which files a table has is looked up when a plan runs.
+//! Prepared statements of the protocol and of SQL.
 //!
-//! As in PostgreSQL the types of parameters stay what the client was told, and columns have to.
+//! A statement is planned when it is prepared. It is planned again when it is used after tables, views or settings
+//! may have changed. The files of a table are listed each time a plan runs. As in PostgreSQL, parameters keep the
+//! types that the client knows, and columns must not change.
 
 use std::sync::Arc;
 
@@ -24,27 +25,27 @@ use crate::sql::QueryError;
 /// A prepared statement.
 pub(crate) struct Prepared {
     pub(crate) sql: String,
-    /// The types of parameters that the client has stated.
+    /// The parameter types that the client has stated.
     given: Vec<Option<Type>>,
-    /// Nothing for an empty text.
+    /// `None` for an empty text.
     pub(crate) statement: Option<Statement>,
     pub(crate) parameters: Vec<Parameter>,
     planned: Planned,
-    /// What a long one takes, of the user's memory.
+    /// The reservation of a long statement in the user's memory.
     _reserved: Option<MemoryReservation>,
 }
 
-/// When a statement was planned.
+/// The moment at which a statement was planned.
 #[derive(Clone, Copy, PartialEq)]
 struct Planned {
-    /// What the connection had done.
+    /// The connection's count of executions.
     done: u64,
-    /// How often it had changed a setting, and how often tables had been changed; nothing if the plan reads other tables than those
-    /// of the server.
+    /// The connection's count of changed settings and the count of table changes. `None` if the plan reads tables
+    /// that are not the server's.
     holds: Option<(u64, u64)>,
 }
 
-/// What a client relies on of a column: name, type, modifier.
+/// The properties of a column that a client relies on: name, type, modifier.
 type Column = (String, u32, i32);
 
 impl Prepared {
@@ -57,7 +58,7 @@ impl Prepared {
         }
     }
 
-    /// The statement with its parameters as these values.
+    /// The plan with these parameter values.
     pub(crate) fn bound(&self, plan: &LogicalPlan, values: &ParamValues) -> Result<LogicalPlan, QueryError> {
         match self.parameters.is_empty() {
             true => Ok(plan.clone()),
@@ -67,7 +68,8 @@ impl Prepared {
 }
 
 impl Connection<'_> {
-    /// Plans a text with one statement or none. Values of `exact` types are what it is planned for, where the client has stated none.
+    /// Plans a text with at most one statement. `exact` has the parameter types to use where the client has stated
+    /// none.
     pub(crate) async fn prepared(
         &mut self,
         sql: String,
@@ -102,7 +104,7 @@ impl Connection<'_> {
         Ok(prepared)
     }
 
-    /// The statement of this name, planned for what is there now.
+    /// The statement of this name. It is planned again if something may have changed.
     pub(crate) async fn current(&mut self, name: &str) -> PgWireResult<Arc<Prepared>> {
         let before = self.extended.statement(name)?;
         let (done, changed) = self.extended.moment();
@@ -143,7 +145,7 @@ impl Connection<'_> {
         self.extended.admits(name)?;
         let mut given = Vec::new();
         for of in types {
-            // As in PostgreSQL such a parameter is like one without a type.
+            // As in PostgreSQL, such a parameter is like one without a type.
             given.push(match of.to_string().eq_ignore_ascii_case("unknown") {
                 true => None,
                 false => Some(self.named(of).await?),
@@ -163,7 +165,7 @@ impl Connection<'_> {
         arrow_pg::datatypes::into_pg_type(plan.schema().field(0).data_type())
     }
 
-    /// EXECUTE: the statement and the values of its parameters.
+    /// Executes EXECUTE up to the statement and its parameter values.
     pub(crate) async fn executed(
         &mut self,
         name: &str,
@@ -203,7 +205,7 @@ impl Connection<'_> {
     }
 }
 
-/// The query's columns as values of these types.
+/// The query's columns, cast to these types.
 fn constants(plan: LogicalPlan, types: Vec<Option<DataType>>) -> Result<LogicalPlan, QueryError> {
     let LogicalPlan::Projection(projection) = plan else {
         return Err(QueryError::unsupported("arguments of EXECUTE have to be constants"));
@@ -217,7 +219,7 @@ fn constants(plan: LogicalPlan, types: Vec<Option<DataType>>) -> Result<LogicalP
     Ok(LogicalPlanBuilder::from(input).project(exprs)?.build()?)
 }
 
-/// The values of a query that reads nothing.
+/// The values of a query without tables.
 fn literals(plan: &LogicalPlan) -> Option<Vec<ScalarValue>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let value = |expr: &Expr| match expr.clone().unalias() {

@@ -1,7 +1,8 @@
-//! `'t'::regclass`: a relation by its name, which clients are shown as a name and compare with object numbers.
+//! `'t'::regclass`: a relation given by its name. Clients display it as a name and compare it with object numbers.
 //!
-//! The query engine has object numbers only. Where the value is shown, or cast to a text, its name takes its place. Elsewhere it
-//! is looked up in `pg_class`; in statements about catalogs alone `datafusion-pg-catalog` does that.
+//! The query engine has object numbers only. If the value is displayed or cast to text, the rewrite puts the name in
+//! its place. Elsewhere it puts a lookup in `pg_class`. In statements about catalogs alone, `datafusion-pg-catalog`
+//! does this lookup.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +15,8 @@ use datafusion::sql::sqlparser::parser::Parser;
 use crate::sql::QueryError;
 use crate::sql::ast::{cast, folded, literal, parsed, text};
 
-/// Replaces them, and says whether there are any. `known` says whether there is a relation, `numbers` whether to look up numbers.
+/// Replaces these casts and returns true if there were any. `known` tests whether a relation exists. `numbers`
+/// enables lookups of numbers.
 pub(super) fn named(
     statements: &mut [Statement],
     known: &dyn Fn(&str) -> bool,
@@ -90,7 +92,7 @@ fn relation(expr: &Expr) -> Option<&str> {
     (matches!(name.as_str(), "regclass" | "pg_catalog.regclass") && !is_number).then_some(text)
 }
 
-/// The name as it is shown: schemas in the search path are left out.
+/// The displayed name: schemas in the search path are omitted.
 fn shown(written: &str, known: &dyn Fn(&str) -> bool) -> Result<String, QueryError> {
     let name = Parser::new(&PostgreSqlDialect {})
         .try_with_sql(written)

@@ -1,7 +1,7 @@
-//! What a connection answers now: a simple query, or the messages of an extended one up to its Sync.
+//! The current request of a connection: a simple query, or the messages of an extended query up to its Sync.
 //!
-//! It can be stopped from its first message on, while it is read and planned, too. As in PostgreSQL a request to stop what a
-//! session does is ignored when the session does nothing.
+//! It can be stopped from its first message on, also while it is parsed and planned. As in PostgreSQL, a cancel
+//! request for an idle session is ignored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::sql::{Cancel, Run, SessionEntry};
 
-/// The request of a connection, if it has one.
+/// The request of a connection, if there is one.
 pub(crate) struct Request {
     entry: Arc<SessionEntry>,
     cancel: Option<Cancel>,
@@ -23,7 +23,7 @@ impl Request {
         Request { entry: entry.clone(), cancel: None, begun: Instant::now() }
     }
 
-    /// What stops the work that this message asks for; nothing for messages that ask for none.
+    /// The cancel handle of this message's work. `None` for messages without work.
     pub(crate) fn cancel_for(&mut self, message: &PgWireFrontendMessage) -> Option<Cancel> {
         let works = matches!(
             message,
@@ -41,18 +41,18 @@ impl Request {
         self.cancel.clone().filter(|_| works)
     }
 
-    /// The time of a statement begins.
+    /// Restarts the statement's clock.
     pub(crate) fn restarts(&mut self) {
         self.begun = Instant::now();
     }
 
-    /// The request is answered.
+    /// Ends the request after its answer.
     pub(crate) fn ends(&mut self) {
         self.cancel = None;
         self.entry.answers(None);
     }
 
-    /// How a statement of this request is planned and run.
+    /// The settings with which a statement of this request is planned and run.
     pub(crate) fn run(&self, timeout: Option<Duration>) -> Run {
         Run { cancel: self.cancel.clone().unwrap_or_default(), timeout, begun: self.begun }
     }

@@ -1,4 +1,4 @@
-//! Rows out: batches become messages, a batch at a time.
+//! Conversion of results to row messages, one batch at a time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::encode::{encode, told_type};
 use super::request::Request;
 use crate::sql::{Cancel, QueryError, Results, RunningQuery, modifier, shown_schema};
 
-/// What the client is told about columns.
+/// The columns' types and formats that the client gets.
 pub(crate) fn fields(
     schema: &SchemaRef,
     format: &Format,
@@ -42,32 +42,32 @@ pub(crate) fn fields(
     Ok(Arc::new(told.collect::<PgWireResult<_>>()?))
 }
 
-/// The same as a message.
+/// The columns as a message.
 pub(crate) fn description(fields: &[FieldInfo]) -> RowDescription {
     RowDescription::new(fields.iter().map(Into::into).collect())
 }
 
-/// The rows of a running statement, taken out one by one.
+/// The rows of a running statement, returned one by one.
 pub(crate) struct Rows {
     results: Results,
-    /// The columns as the client was told.
+    /// The columns that the client knows.
     schema: SchemaRef,
     fields: Arc<Vec<FieldInfo>>,
     ready: vec::IntoIter<DataRow>,
 }
 
 impl Rows {
-    /// Rows in the types of `schema`, which is what the client knows.
+    /// Rows with the types of `schema`, which the client knows.
     pub(crate) fn new(results: Results, schema: SchemaRef, fields: Arc<Vec<FieldInfo>>) -> Self {
         Rows { results, schema, fields, ready: Vec::new().into_iter() }
     }
 
-    /// What the client is told about columns.
+    /// The columns that the client knows.
     pub(crate) fn fields(&self) -> &Arc<Vec<FieldInfo>> {
         &self.fields
     }
 
-    /// The next row; nothing after the last.
+    /// The next row. `None` after the last.
     pub(crate) async fn next(&mut self) -> PgWireResult<Option<DataRow>> {
         loop {
             if let Some(row) = self.ready.next() {
@@ -78,8 +78,8 @@ impl Rows {
         }
     }
 
-    /// Stops the statement when this is dropped after the request was stopped. Rows of a cursor are fetched by other requests
-    /// than the one that began it.
+    /// A guard that stops the statement when it is dropped after a stop of the request. Rows of a cursor are fetched
+    /// by other requests than the one that began it.
     pub(crate) fn stops_with(&self, request: &Request) -> StopsWith {
         StopsWith { request: request.run(None).cancel, query: self.results.query().clone() }
     }
@@ -105,8 +105,8 @@ impl Drop for StopsWith {
     }
 }
 
-/// The batch in the types the client was told: parameters that were bound later may have changed what the plan gives. Digits of
-/// decimals, and other differences that no client sees, stay.
+/// Casts the batch to the types that the client knows, because parameters bound later may have changed the plan's
+/// types. Differences that clients cannot see stay, such as the precision of decimals.
 fn told(batch: RecordBatch, schema: &SchemaRef, fields: &[FieldInfo]) -> Result<RecordBatch, QueryError> {
     let differs = |at: usize| {
         let (is, told) = (batch.column(at).data_type(), schema.field(at).data_type());
@@ -124,7 +124,7 @@ fn told(batch: RecordBatch, schema: &SchemaRef, fields: &[FieldInfo]) -> Result<
     }
     let failed = |error: datafusion::arrow::error::ArrowError| QueryError::other("22000", error.to_string());
     let columns = (0..batch.num_columns()).map(|at| match differs(at) {
-        // Of what nothing is known it is told that it is a text.
+        // The client knows columns of unknown type as text.
         true if *schema.field(at).data_type() == DataType::Null => cast(batch.column(at), &DataType::Utf8),
         true => cast(batch.column(at), schema.field(at).data_type()),
         false => Ok(batch.column(at).clone()),

@@ -1,4 +1,4 @@
-//! Which sessions can be stopped, by what their clients were told to show for it.
+//! Sessions of this protocol, found by the number and the secret in cancel requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -21,7 +21,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Stops the request that a session answers, if it answers one and the session's secret is shown.
+    /// Stops the current request of a session, if there is one and the secret matches.
     pub(crate) fn cancel(&self, request: &CancelRequest) {
         let key = (request.pid, request.secret_key.to_bytes());
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +34,7 @@ impl Sessions {
     pub(crate) fn add(&self, client: &dyn ClientInfo, entry: &Arc<SessionEntry>) -> (i32, SecretKey) {
         let (number, secret) = self.numbers.generate(client);
         let mut all = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that have ended go whenever there are twice as many.
+        // Ended sessions are removed whenever the number of sessions reaches a power of two.
         if all.len() >= 64 && all.len().is_power_of_two() {
             all.retain(|_, entry| entry.strong_count() > 0);
         }

@@ -1,6 +1,7 @@
-//! SET and SHOW of PostgreSQL's own variables. Those that change how values are written, and the statement's timeout, do
-//! something; all others are remembered and shown, because drivers set them and mean no harm. Variables with a dot are the query
-//! engine's, and go there.
+//! SET and SHOW of PostgreSQL's own variables.
+//!
+//! The variables for the format of values and the statement timeout have an effect. All others are only stored and
+//! shown, because many drivers set them. Variables with a dot belong to the query engine and are passed to it.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -10,7 +11,7 @@ use datafusion::arrow::array::timezone::Tz;
 
 use crate::sql::{POSTGRES_VERSION, QueryError};
 
-/// What is shown of variables that nobody set.
+/// Default values of variables.
 const DEFAULTS: [(&str, &str); 24] = [
     ("server_version", POSTGRES_VERSION),
     ("server_version_num", "160006"),
@@ -38,7 +39,7 @@ const DEFAULTS: [(&str, &str); 24] = [
     ("in_hot_standby", "off"),
 ];
 
-/// Variables of which the client is told when they change, as it writes them.
+/// Variables whose changes are reported to the client, with the reported names.
 const TOLD: [(&str, &str); 6] = [
     ("datestyle", "DateStyle"),
     ("intervalstyle", "IntervalStyle"),
@@ -48,7 +49,7 @@ const TOLD: [(&str, &str); 6] = [
     ("standard_conforming_strings", "standard_conforming_strings"),
 ];
 
-/// Sets a variable; returns its name as the client is told of it, if it is.
+/// Sets a variable. Returns its reported name, if its changes are reported.
 pub(crate) fn set(
     variables: &mut HashMap<String, String>,
     variable: &str,
@@ -86,8 +87,9 @@ pub(crate) fn set(
     Ok(TOLD.iter().find(|(name, _)| *name == variable).map(|(_, told)| *told))
 }
 
-/// A time zone: a name of the tz database, in any case, an offset from Greenwich in hours (`-7`, `5.5`) or as a clock (`+05:30`), to
-/// the east if it is positive, or `UTC+2` as POSIX has it, to the west. Returned is the name, or the offset as a clock.
+/// Parses a time zone. It is a name of the tz database in any case, an offset in hours (`-7`, `5.5`), an offset as a
+/// clock (`+05:30`), or `UTC+2` as in POSIX. Offsets are positive to the east, and those of POSIX to the west.
+/// Returns the name, or the offset as a clock.
 pub(crate) fn time_zone(value: &str) -> Result<String, QueryError> {
     let value = value.trim();
     let clock = |hours: f64| {
@@ -130,7 +132,8 @@ pub(crate) fn time_zone(value: &str) -> Result<String, QueryError> {
     })
 }
 
-/// Sets a variable to what it was when the connection began, or all; returns the names and values that the client is told.
+/// Sets one variable or all to the values at the beginning of the connection. Returns the names and values to report
+/// to the client.
 pub(crate) fn reset(
     variables: &mut HashMap<String, String>,
     begun_with: &HashMap<String, String>,
@@ -147,8 +150,8 @@ pub(crate) fn reset(
     concerned.filter_map(|(name, told)| Some((*told, show(variables, name).ok()?))).collect()
 }
 
-/// The variables that a startup message sets: parameters that are none of the connection's own, and `-c name=value` or
-/// `--name=value` in `options`, where a backslash takes the next character as it is.
+/// The variables that a startup message sets: parameters other than those of the connection itself, and `-c
+/// name=value` or `--name=value` in `options`. In `options`, a backslash escapes the next character.
 pub(crate) fn of_startup<'a>(
     parameters: impl IntoIterator<Item = (&'a String, &'a String)>,
 ) -> Result<Vec<(String, String)>, QueryError> {
@@ -161,7 +164,7 @@ pub(crate) fn of_startup<'a>(
             name => set.push((name.to_owned(), value.clone())),
         }
     }
-    // What has a parameter of its own is said twice: that one holds.
+    // A variable may be in `options` and be a parameter, too. The parameter takes precedence.
     let mut words = options.map(|text| words(text)).unwrap_or_default().into_iter();
     let mut given = Vec::new();
     while let Some(word) = words.next() {
@@ -204,7 +207,7 @@ pub(crate) fn show(variables: &HashMap<String, String>, variable: &str) -> Resul
     })
 }
 
-/// How long the client lets a statement take; nothing for ever.
+/// The statement timeout that the client has set. `None`: no limit.
 pub(crate) fn statement_timeout(variables: &HashMap<String, String>) -> Option<Duration> {
     let set = variables.get("statement_timeout")?;
     milliseconds(set).filter(|&ms| ms > 0).map(Duration::from_millis)

@@ -1,4 +1,4 @@
-//! Simple queries: statements in one text, each with its answer before the next one begins.
+//! Simple queries: the statements of one text, each answered before the next one begins.
 
 use futures::SinkExt;
 use pgwire::api::portal::Format;
@@ -13,10 +13,10 @@ use super::rows::{Rows, description};
 use super::statement::Statement;
 
 impl Connection<'_> {
-    /// Runs the statements of a text; the first that fails ends it.
+    /// Runs the statements of a text up to the first failure.
     pub(crate) async fn simple(&mut self, text: &str) -> PgWireResult<()> {
         self.extended.drop_unnamed();
-        // While it is read and planned it takes memory, many times that of its text.
+        // Parsing and planning take many times the memory of the text.
         let _reserved = self.session.reserve_plan(text)?;
         let parsed = self.read(text).await?;
         if parsed.is_empty() {
@@ -25,7 +25,7 @@ impl Connection<'_> {
         let only = parsed.len() == 1;
         for parsed in parsed {
             let sql = if only { text.to_owned() } else { parsed.to_string() };
-            // Every statement has its own time.
+            // Every statement has its own time limit.
             self.request.restarts();
             let statement = self.plan(parsed, &[]).await?;
             self.admit(&statement)?;
@@ -62,7 +62,7 @@ impl Connection<'_> {
             _ => Ok(Tag::new("SELECT")),
         }
     }
-    /// Sends all rows, and what they are before them.
+    /// Sends the columns and all rows.
     async fn all(&mut self, mut rows: Rows) -> PgWireResult<Tag> {
         let columns = description(rows.fields());
         self.socket.feed(PgWireBackendMessage::RowDescription(columns)).await?;

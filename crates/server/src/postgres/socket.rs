@@ -1,4 +1,4 @@
-//! A connection as messages.
+//! A connection as a stream of messages.
 
 use pgwire::tokio::server::PgWireMessageServerCodec;
 use tokio_util::codec::Framed;
@@ -9,5 +9,6 @@ use crate::listen::Channel;
 pub(crate) const NOT_ENCRYPTED: &str =
     "this server takes encrypted connections only: use TLS (sslmode=require)";
 
-/// A connection as messages. `pgwire` would keep statements and portals in it; they are in `connection` instead.
+/// A connection as a stream of messages. `pgwire` would keep statements and portals in it; here they are in
+/// `connection`.
 pub(crate) type Socket = Framed<Bounded<Channel>, PgWireMessageServerCodec<()>>;

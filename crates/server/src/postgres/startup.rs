@@ -1,4 +1,4 @@
-//! How a connection begins: version, parameters, proof of a password, a session.
+//! Start of a connection: version, parameters, login, session.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,10 +21,10 @@ use crate::access::{AccessError, Binding, ScramExchange, User};
 use crate::sql::{POSTGRES_VERSION, Protocol, Session};
 use crate::state::{SharedState, State};
 
-/// The longest name of a database; a client may ask for any.
+/// Maximum length of the name of a database. A client may ask for any name.
 const NAME_CHARS_MAX: usize = 63;
 
-/// Lets a client in. Nothing if it only came to stop a statement, or was not let in and told so.
+/// Admits a client. `None` for a cancel request, and for a refused client, which got an error message.
 pub(crate) async fn start(
     socket: &mut Socket,
     peer: SocketAddr,
@@ -96,8 +96,8 @@ async fn begin(
     Ok(session)
 }
 
-/// Sets the variables that the client begins with; returns the time zone if one was set. Zones that are not known here, which
-/// drivers send by themselves, are as if they had not been sent.
+/// Sets the variables of the startup message. Returns the time zone if one was set. Unknown time zones, which
+/// drivers send on their own, are ignored.
 async fn set_up(
     socket: &mut Socket,
     session: &Session,
@@ -106,7 +106,7 @@ async fn set_up(
     let mut time_zone = None;
     for (variable, value) in variables {
         if variable.contains('.') {
-            // The query engine's own; names that are no names fail to be read.
+            // A variable of the query engine. Invalid names fail to parse.
             let set = format!("SET {variable} = '{}'", value.replace('\'', "''"));
             session.query(&set).await?;
             continue;
@@ -131,7 +131,7 @@ async fn set_up(
 async fn proved(socket: &mut Socket, name: &str, peer: SocketAddr, state: &State) -> PgWireResult<User> {
     state.may_try(peer, name)?;
     let end_point = socket.get_ref().channel().end_point();
-    // What is better comes first.
+    // The better method comes first.
     let offered: &[&str] = match end_point {
         Some(_) => &[SCRAM_SHA_256_PLUS_METHOD, SCRAM_SHA_256_METHOD],
         None => &[SCRAM_SHA_256_METHOD],
@@ -156,7 +156,7 @@ async fn proved(socket: &mut Socket, name: &str, peer: SocketAddr, state: &State
     let challenge = Authentication::SASLContinue(challenge.into());
     socket.send(PgWireBackendMessage::Authentication(challenge)).await?;
     let last = answer(socket).await?.into_sasl_response()?;
-    // Logins that were begun side by side are no way around the wait.
+    // Checked again, so that concurrent logins cannot avoid the wait.
     state.may_try(peer, name)?;
     match (exchange.finish(&last.data)?, user) {
         (Some(proof), Some(user)) => {

@@ -1,8 +1,8 @@
-//! What the text of a statement says: something for the query engine, or something for the protocol.
+//! The statements of a text, for the query engine or for the protocol.
 //!
-//! Clients look into PostgreSQL's catalogs with queries that the query engine cannot plan as they are; `catalog` rewrites these.
-//! Some of its rewrites change what a query means, so only statements that touch no table of the user are rewritten; see
-//! `touches_tables`.
+//! Clients query PostgreSQL's catalogs with statements that the query engine cannot plan unchanged. `catalog`
+//! rewrites them. Some of its rewrites change the meaning of a query, so they apply only to statements that read no
+//! table of the user; see `touches_tables`.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -27,20 +27,20 @@ use super::regclass;
 use crate::sql::ast::folded;
 use crate::sql::{QueryError, Session, check_nesting};
 
-/// A statement, planned as far as it is one for the query engine.
+/// A statement, with a plan if the query engine runs it.
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {
     /// The query engine runs it.
     Plan(Box<LogicalPlan>),
     /// BEGIN.
     Begin,
-    /// COMMIT, with what the client is told.
+    /// COMMIT, with the tag for the client.
     Commit,
     /// ROLLBACK.
     Rollback,
-    /// Something that is accepted and does nothing.
+    /// An accepted statement without effect.
     Accepted(&'static str),
-    /// SET of one variable to values as they were written.
+    /// SET of one variable, with its values as written.
     Set { variable: String, value: String },
     /// RESET of one variable or of all.
     Reset(Option<String>),
@@ -50,11 +50,11 @@ pub(crate) enum Statement {
     CopyOut(Box<LogicalPlan>, CopyFormat),
     /// DECLARE ... CURSOR FOR.
     Declare(String, Box<LogicalPlan>),
-    /// FETCH, with how many rows; all if nothing.
+    /// FETCH with a number of rows. `None`: all.
     Fetch(String, Option<usize>),
     /// CLOSE of one cursor or of all.
     Close(Option<String>),
-    /// PREPARE: the statement's name, the types of its parameters as far as they are stated, and its text.
+    /// PREPARE: the statement's name, the stated types of its parameters, and its text.
     Prepare { name: String, types: Vec<ast::DataType>, sql: String },
     /// EXECUTE of the statement with this name, with these arguments.
     Execute { name: String, arguments: Vec<ast::Expr> },
@@ -64,7 +64,7 @@ pub(crate) enum Statement {
     DiscardAll,
 }
 
-/// Reads the statements of a text; nothing is planned.
+/// Parses the statements of a text. Does not plan them.
 pub(crate) async fn read(session: &Arc<Session>, sql: &str) -> Result<Vec<Parsed>, QueryError> {
     let (of, sql) = (session.clone(), with_options(sql).into_owned());
     let reading = async move { check_nesting(&sql).and_then(|()| parsed(&of, &sql)) };
@@ -103,7 +103,7 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
     }
 }
 
-/// Whether the user sees a table of this name.
+/// Returns true if the user sees a relation of this name.
 fn is_relation(session: &Session, name: &str) -> bool {
     let database = session.context().copied_config().options().catalog.default_catalog.clone();
     let of_catalog = || session.context().catalog(&database)?.schema("pg_catalog");
@@ -114,7 +114,7 @@ fn wrapped(statements: Vec<Ast>) -> Vec<Parsed> {
     statements.into_iter().map(|statement| Parsed::Statement(Box::new(statement))).collect()
 }
 
-/// Statements of the query engine's own, as CREATE EXTERNAL TABLE.
+/// Statements of the query engine's own dialect, such as CREATE EXTERNAL TABLE.
 fn own(sql: &str) -> Result<Vec<Parsed>, QueryError> {
     let parsed = DFParserBuilder::new(sql)
         .with_dialect(&PostgreSqlDialect {})
@@ -123,7 +123,8 @@ fn own(sql: &str) -> Result<Vec<Parsed>, QueryError> {
     Ok(parsed?.into_iter().collect())
 }
 
-/// Whether a statement reads something that is not PostgreSQL's catalog: a table of the session, or one that is not there.
+/// Returns true if a statement reads a relation outside PostgreSQL's catalogs: a table of the session, or a missing
+/// one.
 fn touches_tables(session: &Session, statement: &Ast) -> bool {
     let tables: BTreeSet<String> = session.tables().into_iter().collect();
     let touched = visit_relations(statement, |relation| {
@@ -140,8 +141,8 @@ fn touches_tables(session: &Session, statement: &Ast) -> bool {
     touched.is_break()
 }
 
-/// Plans a statement and checks that the user may run it.
-/// `stated` are the types of its parameters that the client has stated.
+/// Plans a statement and checks that the user may run it. `stated` has the parameter types that the client has
+/// stated.
 pub(crate) async fn plan(
     session: &Arc<Session>,
     parsed: Parsed,
@@ -260,7 +261,7 @@ async fn declare(
     }
 }
 
-/// How many rows a FETCH wants.
+/// The number of rows of a FETCH.
 fn rows(direction: &FetchDirection) -> Result<Option<usize>, QueryError> {
     let count = |value: &Value| match value {
         Value::Number(number, _) => number.to_string().parse().map(Some).map_err(|_| wrong_fetch()),
@@ -296,7 +297,7 @@ async fn assignment(session: &Arc<Session>, set: &Set, parsed: &Parsed) -> Resul
                 ast::Expr::Interval(offset) => literal(&offset.value),
                 value => literal(value),
             };
-            // The zone that the connection began with.
+            // The zone at the beginning of the connection.
             let value = if value.eq_ignore_ascii_case("local") { "default".to_owned() } else { value };
             Ok(Statement::Set { variable: "timezone".to_owned(), value })
         }

@@ -1,7 +1,7 @@
-//! `pg_stat_activity`: who is connected and what runs, for the one who asks.
+//! `pg_stat_activity`: sessions and their current statements, as far as the user may see them.
 //!
-//! Users see their own sessions, administrators all of them. Columns are those of PostgreSQL 16; what has no meaning here, as
-//! transactions, is NULL.
+//! Users see their own sessions, administrators see all. The columns are those of PostgreSQL 16. Columns without a
+//! meaning here, such as those about transactions, are NULL.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::{Registry, RunningQuery, SessionEntry};
 /// The name of the table.
 pub(super) const ACTIVITY: &str = "pg_stat_activity";
 
-/// In the settings of a session: whose it is.
+/// The user of a session, in the session's settings.
 #[derive(Debug)]
 pub(super) struct Viewer {
     pub(super) user: String,
@@ -31,7 +31,7 @@ pub(super) struct Viewer {
 }
 
 impl Viewer {
-    /// Whether this viewer may see and stop what the session does.
+    /// Returns true if this viewer may see and stop the session's work.
     pub(super) fn may_see(&self, session: &SessionEntry) -> bool {
         self.admin || session.user.name == self.user
     }
@@ -81,7 +81,7 @@ impl Activity {
         let seen: Vec<&SessionEntry> =
             sessions.iter().map(|session| &**session).filter(|session| may_see(session)).collect();
         let queries = self.registry.queries();
-        // Of a session's statements the latest.
+        // The latest statement of each session.
         let latest: HashMap<u64, &RunningQuery> =
             queries.iter().map(|query| (query.session, query.as_ref())).collect();
         let running: Vec<Option<&RunningQuery>> = seen.iter().map(|s| latest.get(&s.id).copied()).collect();
@@ -96,7 +96,7 @@ impl Activity {
                 (0..seen.len()).map(|row| of(row).and_then(micros)).collect();
             Arc::new(times.with_timezone("+00:00"))
         };
-        // A statement that has not got its turn waits for it.
+        // A statement that does not run waits for its turn.
         let waits = |row: usize| running[row].filter(|query| !query.is_running());
         let columns = self.schema.fields().iter().map(|field| -> ArrayRef {
             match field.name().as_str() {

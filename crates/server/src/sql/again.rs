@@ -1,7 +1,8 @@
-//! The execution of a statement, which begins anew where a file was replaced before there was a row.
+//! Execution of a statement, which restarts if a file was replaced before the first row.
 //!
-//! A scan reads one version of a file from beginning to end. Where that is gone it fails, and the same statement reads the
-//! new version. Whoever has seen no row cannot tell; who has is told so, with a code that clients retry. What writes runs once.
+//! A scan reads one version of a file from beginning to end. If that version is gone, the scan fails, and a restart
+//! reads the new version. A client that has no rows cannot see the difference. A client that has rows gets an error
+//! with a code for which clients retry. Statements that write run once.
 
 use std::sync::Arc;
 
@@ -20,13 +21,13 @@ use futures::StreamExt;
 
 use super::RunningQuery;
 
-/// A statement is run so often. Files that change faster are for its client to wait for.
+/// Maximum number of runs of a statement. If files change faster, the client has to retry.
 const RUNS_MAX: u32 = 4;
 
-/// A statement that runs.
+/// A running statement.
 pub(crate) struct Execution {
     context: SessionContext,
-    /// Nothing once a row was made, or where it must not run again.
+    /// The plan for a restart. `None` after the first row, and for statements that must not run again.
     again: Option<LogicalPlan>,
     query: Arc<RunningQuery>,
     runs: u32,
@@ -57,7 +58,7 @@ impl Execution {
         Arc::clone(&self.schema)
     }
 
-    /// The rows that come next; nothing at the end.
+    /// The next rows. `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Result<RecordBatch>> {
         loop {
             let next = self.stream.as_mut()?.next().await;
@@ -76,7 +77,7 @@ impl Execution {
         }
     }
 
-    /// Runs the plan, and again while files are replaced under it.
+    /// Runs the plan, and restarts it while files are replaced.
     async fn restart(&mut self) -> Result<()> {
         while let Some(plan) = self.again.clone() {
             match self.run(plan).await {
@@ -88,7 +89,7 @@ impl Execution {
     }
 
     async fn run(&mut self, plan: LogicalPlan) -> Result<()> {
-        // What the last run holds goes back before the next one begins.
+        // The state of the last run is released before the next one begins.
         self.stream = None;
         self.runs += 1;
         let frame = execute_logical_plan(&self.context, plan).await?;
@@ -112,7 +113,7 @@ impl Execution {
     }
 }
 
-/// Whether nothing becomes other by it, so that it can be run twice.
+/// Returns true if the plan changes nothing, so that it can run twice.
 fn only_reads(plan: &LogicalPlan) -> bool {
     let changes = |node: &LogicalPlan| {
         matches!(

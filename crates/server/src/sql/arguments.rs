@@ -1,4 +1,5 @@
-//! Arguments of functions and operators: their types while they are planned; values, one for each row or one for all, when they run.
+//! Arguments of functions and operators: their types while they are planned, and their values when they run. Values
+//! are one per row, or one for all rows.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{ColumnarValue, Expr};
 
-/// The argument; one of this type if it is a parameter of which nothing is known.
+/// The argument. A parameter of unknown type gets this type.
 pub(super) fn bound(argument: &Expr, to: DataType) -> Expr {
     match argument {
         Expr::Placeholder(Placeholder { id, field: None }) => {
@@ -20,7 +21,7 @@ pub(super) fn bound(argument: &Expr, to: DataType) -> Expr {
     }
 }
 
-/// Texts of all rows, or one for all.
+/// Texts, one per row or one for all rows.
 pub(super) struct Texts(StringViewArray);
 
 impl Texts {
@@ -42,7 +43,7 @@ impl Texts {
     }
 }
 
-/// Numbers of all rows, or one for all; times are what they are stored as.
+/// Numbers, one per row or one for all rows. Times have their stored numbers.
 pub(super) struct Numbers(Int64Array);
 
 impl From<Int64Array> for Numbers {

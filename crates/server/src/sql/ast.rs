@@ -1,6 +1,7 @@
-//! Parts of statements as the parser has them: made, and looked into.
+//! Construction and inspection of the parser's syntax trees.
 //!
-//! What is put in their place is elsewhere: `dialect` here, `catalog` and `regclass` of the PostgreSQL protocol.
+//! The rewrites themselves are elsewhere: in `dialect` here, and in `catalog` and `regclass` of the PostgreSQL
+//! protocol.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
@@ -11,11 +12,11 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::QueryError;
 
-/// The expression that a text of the server's own is.
+/// Parses an expression of the server's own text.
 ///
 /// # Errors
 ///
-/// It is none: what was put into it cannot stand there.
+/// If an inserted part is not allowed at its place.
 pub(crate) fn parsed(sql: &str) -> Result<Expr, QueryError> {
     let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql);
     let parsed = parser.and_then(|mut parser| parser.parse_expr());
@@ -27,7 +28,7 @@ pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     Expr::Function(function(name, args))
 }
 
-/// The same, to be given an OVER.
+/// A call of a function, without OVER. The caller may add one.
 pub(crate) fn function(name: &str, args: Vec<Expr>) -> Function {
     let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
     let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
@@ -48,7 +49,7 @@ pub(crate) fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
-/// An operator between two values.
+/// A binary operator with its operands.
 pub(crate) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
@@ -68,7 +69,7 @@ pub(crate) fn number(value: impl ToString) -> Expr {
     Expr::value(Value::Number(value.to_string(), false))
 }
 
-/// The text of a literal; nothing for other expressions.
+/// The text of a literal. `None` for other expressions.
 pub(crate) fn text(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Value(ValueWithSpan {
@@ -79,7 +80,7 @@ pub(crate) fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// A name as PostgreSQL takes it: in small letters unless it is quoted.
+/// A name as PostgreSQL reads it: in lower case unless it is quoted.
 pub(crate) fn folded(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
@@ -101,7 +102,7 @@ pub(crate) fn array_subquery(expr: &Expr) -> Option<&Query> {
     }
 }
 
-/// The one column of a SELECT that has a row for each that it reads: one without groups and DISTINCT.
+/// The only column of a SELECT that returns one row per row that it reads, so without groups and DISTINCT.
 pub(crate) fn only_column(select: &Select) -> Option<&Expr> {
     let [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] =
         select.projection.as_slice()

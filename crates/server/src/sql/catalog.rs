@@ -1,8 +1,8 @@
-//! The catalog a user sees: one database of any name, with the tables of their role in `public`, and PostgreSQL's own tables about
-//! them in `pg_catalog`.
+//! The catalog of a user: one database of any name, with the tables of the user's role in `public`, and PostgreSQL's
+//! own tables about them in `pg_catalog`.
 //!
-//! A table that a role does not see is not there for it, in queries as in listings. Object numbers stay the same for a role and
-//! a database as long as the server runs, because clients remember them.
+//! A table that a role does not see does not exist for it, in queries and in listings. Object numbers of a role and
+//! a database stay the same while the server runs, because clients remember them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -92,7 +92,8 @@ impl SchemaProvider for Visible {
 }
 
 impl Visible {
-    /// Plans are checked before they run; this holds whatever slipped through.
+    /// Refuses changes by other roles than administrators. Plans are also checked before they run; this is a second
+    /// check.
     fn only_admin(&self) -> Result<()> {
         if self.role.admin {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What PostgreSQL's tables say about columns: types, their short names, and the digits of decimals.
+//! Columns in PostgreSQL's tables: types, their short names, and the digits of decimals.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use super::catalog::PUBLIC;
 use super::pg_catalog::table_of;
 
-/// What PostgreSQL adds to precision and scale in the modifier of a type.
+/// Offset that PostgreSQL adds to precision and scale in a type's modifier.
 const MODIFIER_OFFSET: i32 = 4;
 
-/// Digits of a decimal: all, and those behind the point.
+/// Precision and scale of a decimal.
 fn digits(data_type: &DataType) -> Option<(i32, i32)> {
     match *data_type {
         DataType::Decimal32(precision, scale)
@@ -28,13 +28,13 @@ fn digits(data_type: &DataType) -> Option<(i32, i32)> {
     }
 }
 
-/// PostgreSQL's modifier of a type, `atttypmod`: digits of a decimal. Nothing where there is none.
+/// PostgreSQL's modifier of a type, `atttypmod`: precision and scale of a decimal. `None` for other types.
 pub(crate) fn modifier(data_type: &DataType) -> Option<i32> {
-    // The scale has eleven bits there, with a sign.
+    // The scale is a signed number of eleven bits.
     digits(data_type).map(|(precision, scale)| ((precision << 16) | (scale & 0x7ff)) + MODIFIER_OFFSET)
 }
 
-/// `pg_attribute` with the modifiers of types, which are not in the one given.
+/// `pg_attribute` with the modifiers of types, which the given table lacks.
 pub(super) async fn attributes(
     given: Arc<dyn TableProvider>,
     classes: Arc<dyn TableProvider>,
@@ -75,7 +75,7 @@ pub(super) async fn attributes(
         }
     });
     let scan = |name: &str, table| LogicalPlanBuilder::scan(name, provider_as_source(table), None);
-    // A table's number and its name: what is known here is known by name.
+    // A table's number and its name. The visible tables are known by name.
     let numbered =
         scan("c", classes)?.project(["oid", "relname"].map(|name| Expr::Column(column("c", name))))?;
     let modified = numbered
@@ -94,7 +94,7 @@ pub(super) async fn attributes(
     Ok(Arc::new(ViewTable::new(plan, None)))
 }
 
-/// The columns of the user's tables, as PostgreSQL's `information_schema.columns` has them.
+/// The columns of the user's tables, in the form of PostgreSQL's `information_schema.columns`.
 pub(super) async fn information(
     visible: &dyn SchemaProvider,
     database: &str,
@@ -162,7 +162,7 @@ pub(super) async fn information(
         fields.push(Field::new(name, DataType::Int32, true));
         columns.push(Arc::new(Int32Array::from(values)));
     }
-    // Not said: lengths of texts and digits of seconds.
+    // Unknown: lengths of texts and digits of seconds.
     for name in ["character_maximum_length", "datetime_precision"] {
         fields.push(Field::new(name, DataType::Int32, true));
         columns.push(Arc::new(Int32Array::new_null(rows)));
@@ -170,7 +170,7 @@ pub(super) async fn information(
     table_of(fields, columns)
 }
 
-/// A type's name in SQL, and its short name.
+/// A type's SQL name and its short name.
 pub(super) fn type_names(data_type: &DataType) -> (String, String) {
     let short = match digits(data_type) {
         Some(_) => "numeric".to_owned(),
@@ -199,7 +199,7 @@ pub(super) fn type_names(data_type: &DataType) -> (String, String) {
 mod tests {
     use super::*;
 
-    /// `make_numeric_typmod` of PostgreSQL 16.
+    /// The values are those of `make_numeric_typmod` in PostgreSQL 16.
     #[test]
     fn modifiers_are_those_of_postgres() {
         assert_eq!(modifier(&DataType::Decimal128(15, 2)), Some(983_046));

@@ -1,4 +1,4 @@
-//! Why a statement failed, in words and as PostgreSQL's five letters.
+//! Errors of statements, as text and with PostgreSQL's five-letter codes.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Stop;
 use super::sqlstate::{REPLACED, sqlstate};
 use crate::access::where_set;
 
-/// What the query engine says of a subquery that it cannot make a join of.
+/// The query engine's messages about a subquery that it cannot rewrite to a join.
 const NOT_JOINED: [&str; 7] = [
     "'decorrelate_lateral_join' failed",
     "subquery can only be used in",
@@ -19,48 +19,48 @@ const NOT_JOINED: [&str; 7] = [
     "does not support logical expression SetComparison",
 ];
 
-/// The same for whoever wrote it.
+/// The message for the author of the statement.
 const CORRELATED: &str = "this subquery is not supported: it refers to tables around it elsewhere than in comparisons of its WHERE, or has \
     LIMIT or is UNION; write a join, or a window function (row_number() OVER (PARTITION BY ... ORDER BY ...)) in a subquery of FROM";
 
 /// A statement that failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum QueryError {
-    /// The user may not do that.
+    /// The user has no permission.
     #[error("{0}")]
     Denied(String),
     /// It was stopped.
     #[error("canceling statement due to {}", .0.reason())]
     Stopped(Stop),
-    /// The result is larger than this user may have.
+    /// The result is larger than the user's limit.
     #[error(
         "the result is larger than {limit} bytes: ask for fewer rows or columns, or raise {}",
         where_set("result")
     )]
     ResultTooLarge {
-        /// Bytes that it may have.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// It waited for its turn as long as a statement may.
+    /// The statement waited too long for its turn.
     #[error("the statement waited {} s for its turn: run fewer queries at once, or raise {setting}", .waited.as_secs())]
     Busy {
-        /// How long.
+        /// The time waited.
         waited: Duration,
-        /// The setting that limits how many queries run at once, and where it is set.
+        /// The setting that limits concurrent queries, and the place where it is set.
         setting: String,
     },
-    /// The query engine says so.
+    /// An error of the query engine.
     #[error("{text}")]
     Engine {
         /// PostgreSQL's code.
         sqlstate: &'static str,
-        /// What it says.
+        /// The message.
         text: String,
     },
 }
 
 impl QueryError {
-    /// PostgreSQL's code for it.
+    /// PostgreSQL's code for the error.
     pub fn sqlstate(&self) -> &'static str {
         match self {
             QueryError::Denied(_) => "42501",
@@ -72,7 +72,7 @@ impl QueryError {
         }
     }
 
-    /// Whether a file was replaced while it was read: the same statement, asked again, reads the new one.
+    /// Returns true if a file was replaced while it was read. The same statement, run again, reads the new file.
     pub fn met_a_replaced_file(&self) -> bool {
         self.sqlstate() == REPLACED
     }
@@ -85,7 +85,7 @@ impl QueryError {
         }
     }
 
-    /// A form that is not there. The text says what to write instead.
+    /// A form that is not supported. The text names an alternative.
     pub(crate) fn unsupported(text: impl Into<String>) -> Self {
         QueryError::other("0A000", text)
     }
@@ -97,7 +97,7 @@ impl QueryError {
 
 impl From<DataFusionError> for QueryError {
     fn from(error: DataFusionError) -> Self {
-        // What a rule of the server's own says has its code.
+        // Errors of the server's own rules have a code.
         if let DataFusionError::External(own) = error.find_root()
             && let Some(own) = own.downcast_ref::<QueryError>()
         {

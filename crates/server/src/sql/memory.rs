@@ -1,8 +1,10 @@
-//! What the queries of one user have reserved for sorts, joins and aggregates: a pool in front of the one all share.
+//! Memory that the queries of one user have reserved for sorts, joins and aggregates: a pool in front of the shared
+//! pool.
 //!
-//! At the limit operators are refused more, and spill. What they cannot do without they may have beyond it, by half of the limit
-//! for all together: a sort that has nothing left to spill needs room for the next batch, and fails while another sort of its
-//! query has all there is.
+//! At the limit, further reservations fail, and operators spill. Small reservations that an operator needs to
+//! continue may exceed the limit, by half of the limit for all operators together. The reason is that a sort with
+//! nothing left to spill needs room for the next batch, and would fail while another sort of its query holds all
+//! memory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,16 +16,17 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool
 
 use crate::access::{User, where_set};
 
-/// What operators cannot do without may go beyond the limit by 1/N of it.
+/// Needed reservations may exceed the limit by 1/N of it.
 const BEYOND_SHARE: usize = 2;
 
-/// An operator that spills cannot do without 1/N of the limit: room for its next batches.
+/// An operator that spills needs up to 1/N of the limit: room for its next batches.
 const SPILLS_SHARE: usize = 8;
 
-/// Another one cannot do without 1/N of it, as an aggregation without groups.
+/// Any other operator needs up to 1/N of the limit, such as an aggregation without groups.
 const SMALL_SHARE: usize = 32;
 
-/// Whether an operator cannot do without so much more. What a merge asks for its sort has already.
+/// Returns true if an operator needs this reservation to continue. A merge reserves memory that its sort had
+/// already.
 fn needs(reservation: &MemoryReservation, additional: usize, limit: usize) -> bool {
     let consumer = reservation.consumer();
     let share = if consumer.can_spill() { SPILLS_SHARE } else { SMALL_SHARE };

@@ -1,28 +1,28 @@
-//! SQL for somebody: sessions, what runs in them, and what they see.
+//! SQL of a user: sessions, statements, and the visible catalog.
 //!
-//! | module | question |
+//! | module | contents |
 //! |---|---|
 //! | `session` | a user's connection to the engine: plan, check, run |
 //! | `results` | the rows of a running statement, limited and stoppable |
-//! | `registry` | which sessions there are, what runs in them, what has run |
-//! | `permissions` | may this user do what this plan does? |
-//! | `tables`, `catalog` | which tables there are, which of them a user sees |
-//! | `pg_catalog`, `columns` | what PostgreSQL's own tables say about them |
-//! | `activity` | who is connected and what runs, as PostgreSQL's table of it has it |
-//! | `ast` | parts of statements: how they are made and looked into |
-//! | `dialect` | what PostgreSQL's SQL says that the query engine's says otherwise |
-//! | `types` | which names of types clients use |
+//! | `registry` | sessions, running statements, finished statements |
+//! | `permissions` | permissions of plans |
+//! | `tables`, `catalog` | the tables, and those that a user sees |
+//! | `pg_catalog`, `columns` | PostgreSQL's own tables about them |
+//! | `activity` | sessions and statements, as PostgreSQL's table of them |
+//! | `ast` | construction and inspection of syntax trees |
+//! | `dialect` | translation of PostgreSQL's SQL to that of the query engine |
+//! | `types` | names of types that clients use |
 //! | `tiers` | tables whose files lie in an archive or on tape |
-//! | `functions` | functions of PostgreSQL that clients call when they connect |
-//! | `work` | where do statements compute? |
-//! | `memory`, `size` | what a user's queries have reserved; how many bytes rows have |
-//! | `arguments` | what functions get |
-//! | `bounded` | what expressions make, before they make it |
-//! | `nesting` | how deep a statement is nested, before it is read |
-//! | `again` | what runs once more because a file was replaced |
-//! | `error`, `sqlstate` | why a statement failed, with PostgreSQL's code |
+//! | `functions` | functions of PostgreSQL that clients call |
+//! | `work` | the threads of statements |
+//! | `memory`, `size` | memory reserved by a user's queries; bytes of rows |
+//! | `arguments` | arguments of functions |
+//! | `bounded` | memory limits for results of expressions |
+//! | `nesting` | depth of a statement, before it is parsed |
+//! | `again` | restart after a file was replaced |
+//! | `error`, `sqlstate` | errors with PostgreSQL's codes |
 //!
-//! It knows no protocol.
+//! These modules know no protocol.
 
 mod activity;
 mod again;

@@ -1,9 +1,10 @@
-//! How deep a statement is nested, found out before it is read.
+//! Limits on the depth of a statement, checked before it is parsed.
 //!
-//! Parser, planner and operators go down a statement by recursion, and `1 + 1 + 1 ...` has as many levels as it has signs: some
-//! kilobytes of text would end the process with its stack. The parser limits parentheses; here is a limit for what it reads in
-//! loops: signs and words between values, and relations behind each other. It is an upper bound, from the tokens alone. The
-//! threads in [`super::work`] have a stack that is large enough for what is let through.
+//! Parser, planner and operators are recursive, and `1 + 1 + 1 ...` has as many levels as operators. Without a
+//! limit, some kilobytes of text would overflow the stack and end the process. The parser limits parentheses. This
+//! module limits the forms that the parser reads in loops: operators and words between values, and lists of
+//! relations. The limit is an upper bound computed from the tokens alone. The threads in [`super::work`] have a
+//! stack that is large enough for every accepted statement.
 
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -11,22 +12,22 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::QueryError;
 
-/// Operators in one expression, at most.
+/// Maximum number of operators in one expression.
 const OPERATORS_MAX: usize = 5000;
-/// Relations of one statement: queries, joins, set operations, tables in a list.
+/// Maximum number of relations of one statement: queries, joins, set operations, tables in a list.
 const RELATIONS_MAX: usize = 1000;
 
 /// Refuses statements that are too deep.
 ///
 /// # Errors
 ///
-/// One is, with the code that PostgreSQL has for it.
+/// If one is too deep, with PostgreSQL's code for it.
 pub(crate) fn check(sql: &str) -> Result<(), QueryError> {
-    // What is short has fewer tokens than that.
+    // A shorter text has fewer tokens than that.
     if sql.len() < RELATIONS_MAX {
         return Ok(());
     }
-    // What are no tokens is told by the parser.
+    // The parser reports invalid tokens.
     let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize() else { return Ok(()) };
     let (operators, relations) = measured(&tokens);
     let too_many = |what: &str, count: usize, most: usize| {
@@ -42,15 +43,15 @@ pub(crate) fn check(sql: &str) -> Result<(), QueryError> {
     }
 }
 
-/// What is between two parentheses.
+/// The state between two parentheses.
 #[derive(Clone, Copy, Default)]
 struct Level {
     operators: usize,
-    /// Whether commas are between relations.
+    /// Set while commas separate relations.
     in_from: bool,
 }
 
-/// Operators of the deepest expression and relations of the largest statement, at least.
+/// Upper bounds on the operators of the deepest expression and the relations of the largest statement.
 fn measured(tokens: &[Token]) -> (usize, usize) {
     let (mut levels, mut top) = (Vec::<Level>::new(), Level::default());
     let (mut below, mut relations) = (0, 0);
@@ -71,7 +72,7 @@ fn measured(tokens: &[Token]) -> (usize, usize) {
                 // Elements of elements of an array.
                 top.operators += usize::from(*token == Token::RBracket);
             }
-            // An expression ends; an operator cannot be on both sides of it.
+            // A comma ends an expression, so operators before it do not count further.
             Token::Comma => {
                 top.operators = 0;
                 relations += usize::from(top.in_from);
@@ -83,7 +84,7 @@ fn measured(tokens: &[Token]) -> (usize, usize) {
                 }
                 Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::JOIN => relations += 1,
                 Keyword::FROM => top.in_from = true,
-                // Where a relation may stand these are names.
+                // In the place of a relation these words are names.
                 Keyword::WHERE | Keyword::GROUP | Keyword::HAVING | Keyword::ORDER
                     if !is_before_relation(before) =>
                 {
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(check(&deep(OPERATORS_MAX + 1)).unwrap_err().sqlstate(), "54001");
         assert!(check(&vec!["SELECT 1"; RELATIONS_MAX].join(" UNION ")).is_err());
         assert!(check(&format!("SELECT 1 FROM {}", vec!["t"; RELATIONS_MAX].join(", "))).is_ok());
-        // Words that are names here hide nothing.
+        // Words that are names here hide no operators.
         assert!(check(&format!("SELECT 1{}", " + when + else".repeat(OPERATORS_MAX))).is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! May this user do what this plan does?
+//! Permissions: the plans that a user may run.
 //!
-//! A user who only reads may run queries, look at plans and change settings of their own session that concern nobody else. Files
-//! are out of reach because no function and no name in such a session opens one: this is checked by
-//! `tests/access.rs`, and what writes, creates or loads is refused here.
+//! A user without administrator rights may run queries, look at plans, and change settings that affect only its own
+//! session. Such a session has no function and no name that opens a file; `tests/access.rs` checks this. Plans that
+//! write, create or load are refused here.
 
 use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::{LogicalPlan, Statement};
@@ -10,7 +10,8 @@ use datafusion::logical_expr::{LogicalPlan, Statement};
 use super::QueryError;
 use crate::access::Role;
 
-/// Settings that everybody may set, by their beginning: they change how results look or how this session's plans are made.
+/// Settings, or prefixes of settings, that every user may set. They change the format of results or the plans of
+/// this session.
 const OWN_SETTINGS: [&str; 10] = [
     "coscan.enabled",
     "coscan.order_aware",
@@ -24,7 +25,7 @@ const OWN_SETTINGS: [&str; 10] = [
     "datafusion.optimizer.",
 ];
 
-/// Whether the role may run this plan.
+/// Checks that the role may run this plan.
 pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> Result<(), QueryError> {
     if role.admin {
         return Ok(());
@@ -61,7 +62,7 @@ pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> Result<(), QueryError> {
     }
 }
 
-/// Whether users who only read may set this variable.
+/// Returns true if users without administrator rights may set this variable.
 fn may_set(variable: &str) -> bool {
     let variable = variable.to_ascii_lowercase();
     OWN_SETTINGS.iter().any(|own| match own.strip_suffix('.') {

@@ -1,7 +1,7 @@
-//! PostgreSQL's own tables: those of `datafusion-pg-catalog`, with the columns and tables that clients also ask for.
+//! PostgreSQL's own tables: those of `datafusion-pg-catalog`, with further columns and tables that clients read.
 //!
-//! `information_schema` of the query engine has other columns than PostgreSQL's and types by other names. Tables of it that
-//! clients read are here, too, as `pg_catalog.information_...`; statements are pointed at them by `postgres::catalog`.
+//! The query engine's `information_schema` has other columns than PostgreSQL's, and other names of types. Its tables
+//! that clients read are here as `pg_catalog.information_...`; `postgres::catalog` rewrites statements to them.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use super::activity::{ACTIVITY, Activity};
 use super::functions::SETTINGS;
 use super::{Registry, columns};
 
-/// Columns that are not in the tables given, or are text there where clients need a list. Most say nothing, because tables have
-/// neither options nor rights of their own nor keys; others have another name in the version that clients are told.
+/// Columns that the given tables lack, or have as text where clients need a list. Most are empty, because tables
+/// have no options, rights or keys. Others have another name in the version that clients expect.
 const COLUMNS: [(&str, &str, Content); 10] = [
     ("pg_class", "relacl", Content::NoText),
     ("pg_class", "reloptions", Content::NoList(DataType::Utf8)),
@@ -34,7 +34,7 @@ const COLUMNS: [(&str, &str, Content); 10] = [
     ("pg_statistic_ext", "stxkind", Content::NoList(DataType::Utf8)),
 ];
 
-/// Tables that are given and have no rows, whatever there is: a subquery over one of them needs no engine to be answered.
+/// Given tables that never have rows. A subquery over one of them is known to be empty.
 const WITHOUT_ROWS: [&str; 12] = [
     "pg_attrdef",
     "pg_enum",
@@ -50,7 +50,7 @@ const WITHOUT_ROWS: [&str; 12] = [
     "pg_trigger",
 ];
 
-/// Tables that are not given and have no rows, with their columns.
+/// Further tables without rows, with their columns.
 const EMPTY: [(&str, &[&str]); 14] = [
     ("pg_user_mappings", &["umid", "srvid", "srvname", "umuser", "usename", "umoptions"]),
     ("pg_indexes", &["schemaname", "tablename", "indexname", "tablespace", "indexdef"]),
@@ -174,29 +174,29 @@ const SETTINGS_TABLE: &str = "pg_settings";
 const CLASSES: &str = "pg_class";
 const ATTRIBUTES: &str = "pg_attribute";
 
-/// Where a table of `information_schema` is; nothing if that of the query engine will do.
+/// The replacement of a table of `information_schema`. `None` if the query engine's table suffices.
 pub(crate) fn information_table(name: &str) -> Option<String> {
     let here = format!("information_{}", name.to_ascii_lowercase());
     (here == INFORMATION_COLUMNS || EMPTY.iter().any(|(table, _)| *table == here)).then_some(here)
 }
 
-/// Whether there is a table of this name here that is not among those given.
+/// Returns true if this module adds a table of this name.
 pub(crate) fn is_own_table(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name == ACTIVITY || EMPTY.iter().any(|(table, _)| *table == name)
 }
 
-/// Whether this table of `pg_catalog` has no rows, whatever there is.
+/// Returns true if this table of `pg_catalog` never has rows.
 pub(crate) fn is_without_rows(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     WITHOUT_ROWS.contains(&name.as_str()) || EMPTY.iter().any(|(table, _)| *table == name)
 }
 
-/// What a column that is added has.
+/// The values of an added column.
 enum Content {
     NoText,
     NoList(DataType),
-    /// The same as another column.
+    /// The values of another column.
     Of(&'static str),
 }
 
@@ -264,7 +264,7 @@ fn settings() -> Result<Arc<dyn TableProvider>> {
     table_of(fields, columns.collect())
 }
 
-/// The table with the columns that it lacks.
+/// The table with its missing columns.
 fn completed(name: &str, table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
     let other = |column: &str| COLUMNS.iter().any(|(of, name_of, _)| *of == name && *name_of == column);
     let added = COLUMNS.iter().filter(|(of, _, _)| *of == name);

@@ -1,6 +1,6 @@
-//! Which sessions there are, what runs in them, and what has run: for the page, for metrics, and for whoever stops a query.
+//! Sessions, running statements and finished statements: for the page, for metrics, and for stopping queries.
 //!
-//! Entries are there as long as what they describe; nothing has to be taken out by hand.
+//! An entry disappears with the session or statement that it describes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -15,17 +15,17 @@ use tokio::sync::watch;
 
 use crate::access::User;
 
-/// So many queries that have ended are remembered.
+/// Number of finished statements that are remembered.
 const RECENT: usize = 256;
 
-/// So many characters of a statement are kept for those who look: a statement may have megabytes.
+/// Number of characters of a statement that are kept for display. A statement may have megabytes.
 const SQL_CHARS: usize = 10_000;
 
-/// What a client speaks.
+/// The protocol of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// PostgreSQL's.
+    /// The PostgreSQL protocol.
     Postgres,
     /// Arrow Flight SQL.
     Flight,
@@ -44,21 +44,21 @@ impl Protocol {
     }
 }
 
-/// Why a query was stopped.
+/// The reason for which a query was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// The client asked.
+    /// A request of the client.
     User,
-    /// Somebody else who may do that.
+    /// A request of an administrator.
     Administrator,
-    /// It took too long.
+    /// The time limit.
     Timeout,
     /// The client is gone.
     Disconnected,
-    /// The client does not read what it asked for.
+    /// The client does not read the result.
     Stalled,
-    /// The server ends.
+    /// The server is shutting down.
     ShuttingDown,
 }
 
@@ -75,7 +75,7 @@ impl Stop {
     }
 }
 
-/// Stops what waits for it. Clones are the same.
+/// A cancel handle. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Cancel(Arc<watch::Sender<Option<Stop>>>);
 
@@ -86,7 +86,7 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// Stops it; the first reason holds.
+    /// Stops the work. The first reason is kept.
     pub fn stop(&self, why: Stop) {
         self.0.send_if_modified(|stop| {
             let first = stop.is_none();
@@ -95,47 +95,47 @@ impl Cancel {
         });
     }
 
-    /// Whether it was stopped, and why.
+    /// The reason, if the work was stopped.
     pub fn reason(&self) -> Option<Stop> {
         *self.0.borrow()
     }
 
-    /// Waits until it is stopped.
+    /// Waits until the work is stopped.
     pub async fn stopped(&self) -> Stop {
         let mut receiver = self.0.subscribe();
-        // The sender is in `self`: it cannot be gone.
+        // The sender is in `self`, so it cannot be gone.
         let stop = receiver.wait_for(Option::is_some).await.ok().and_then(|stop| *stop);
         stop.unwrap_or(Stop::User)
     }
 }
 
-/// A session: a connection of PostgreSQL, or what one login of Flight or HTTP does.
+/// A session: a PostgreSQL connection, or the calls of one login of Flight or HTTP.
 #[derive(Debug)]
 pub struct SessionEntry {
     /// Its number.
     pub id: u64,
-    /// Who.
+    /// The user.
     pub user: User,
-    /// What is spoken.
+    /// The protocol.
     pub protocol: Protocol,
-    /// From where.
+    /// The client's address.
     pub peer: Option<SocketAddr>,
-    /// The database it asked for; all have the same tables.
+    /// The requested database. All databases have the same tables.
     pub database: String,
     application: RwLock<String>,
     number: AtomicI32,
     request: Mutex<Option<Cancel>>,
-    /// Since when.
+    /// The start time.
     pub started: SystemTime,
 }
 
 impl SessionEntry {
-    /// What the client calls itself.
+    /// The client's name for itself.
     pub fn application(&self) -> String {
         self.application.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What PostgreSQL's clients know it by: a process there.
+    /// The number for PostgreSQL clients, where it is that of a process.
     pub fn number(&self) -> i32 {
         self.number.load(Ordering::Relaxed)
     }
@@ -144,12 +144,12 @@ impl SessionEntry {
         self.number.store(number, Ordering::Relaxed);
     }
 
-    /// Notes what stops the request that the session answers from now on, planning included; nothing between two requests.
+    /// Sets the cancel handle of the session's current request, planning included. `None` between two requests.
     pub(crate) fn answers(&self, request: Option<Cancel>) {
         *lock(&self.request) = request;
     }
 
-    /// Stops the request that the session answers, if there is one.
+    /// Stops the session's current request, if there is one.
     pub(crate) fn stop(&self, why: Stop) {
         if let Some(request) = &*lock(&self.request) {
             request.stop(why);
@@ -161,26 +161,26 @@ impl SessionEntry {
     }
 }
 
-/// A statement that runs, or waits for its turn.
+/// A statement that runs or waits for its turn.
 #[derive(Debug)]
 pub struct RunningQuery {
-    /// Its number, in logs too.
+    /// Its number, also in logs.
     pub id: u64,
     /// The session's number.
     pub session: u64,
-    /// Who.
+    /// The user.
     pub user: String,
-    /// What is spoken.
+    /// The protocol.
     pub protocol: Protocol,
-    /// The statement; of a long one the beginning.
+    /// The statement, or the beginning of a long one.
     pub sql: String,
-    /// The sharing policy when it started.
+    /// The sharing policy at the start.
     pub policy: String,
-    /// Since when, waiting included.
+    /// The start, waiting included.
     pub started: Instant,
-    /// The same by the calendar.
+    /// The start by the calendar.
     pub started_at: SystemTime,
-    /// Stops it.
+    /// The cancel handle.
     pub cancel: Cancel,
     running: AtomicBool,
     rows: AtomicU64,
@@ -190,12 +190,12 @@ pub struct RunningQuery {
 }
 
 impl RunningQuery {
-    /// What its scans count, while they run and after.
+    /// The counters of its scans, during and after the run.
     pub fn account(&self) -> &Arc<QueryAccount> {
         &self.account
     }
 
-    /// Whether its turn has come.
+    /// Returns true once its turn has come.
     pub fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed)
     }
@@ -205,12 +205,12 @@ impl RunningQuery {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Bytes of these, as they are in memory.
+    /// Bytes of these rows in memory.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The plan, once there is one: its leaves know what was read, shared and waited for.
+    /// The plan, once there is one. Its leaves count reads, sharing and waiting.
     pub fn plan(&self) -> Option<&Arc<dyn ExecutionPlan>> {
         self.plan.get()
     }
@@ -230,28 +230,28 @@ impl RunningQuery {
     }
 }
 
-/// A statement that has ended.
+/// A finished statement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finished {
     /// Its number.
     pub id: u64,
-    /// Who.
+    /// The user.
     pub user: String,
-    /// What was spoken.
+    /// The protocol.
     pub protocol: Protocol,
-    /// The statement; of a long one the beginning.
+    /// The statement, or the beginning of a long one.
     pub sql: String,
-    /// The sharing policy when it started.
+    /// The sharing policy at the start.
     pub policy: String,
-    /// When it started, by the calendar.
+    /// The start by the calendar.
     pub started_at: SystemTime,
     /// From start to end, waiting included.
     pub took: Duration,
     /// Rows handed to the client.
     pub rows: u64,
-    /// Bytes of these.
+    /// Bytes of these rows.
     pub bytes: u64,
-    /// Why it failed, with PostgreSQL's code; nothing if all went well.
+    /// PostgreSQL's code and the message of its error. `None` after success.
     pub error: Option<(&'static str, String)>,
 }
 
@@ -278,12 +278,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Registry {
-    /// The sessions there are, oldest first.
+    /// The open sessions, oldest first.
     pub fn sessions(&self) -> Vec<Arc<SessionEntry>> {
         lock(&self.sessions).values().filter_map(Weak::upgrade).collect()
     }
 
-    /// The statements that run or wait, oldest first.
+    /// The running and waiting statements, oldest first.
     pub fn queries(&self) -> Vec<Arc<RunningQuery>> {
         lock(&self.queries).values().cloned().collect()
     }
@@ -293,12 +293,12 @@ impl Registry {
         lock(&self.queries).get(&id).cloned()
     }
 
-    /// The last statements that ended, oldest first.
+    /// The last finished statements, oldest first.
     pub fn recent(&self) -> Vec<Finished> {
         lock(&self.recent).iter().cloned().collect()
     }
 
-    /// Calls this for every statement that ends, with its plan if it had one. It must not block.
+    /// Adds an observer, called for every finished statement with its plan, if it had one. It must not block.
     pub fn on_finish(
         &self,
         observer: impl Fn(&Finished, Option<&Arc<dyn ExecutionPlan>>) + Send + Sync + 'static,
@@ -306,7 +306,7 @@ impl Registry {
         self.observers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(observer));
     }
 
-    /// Stops every query, and what is still planned.
+    /// Stops every query and every statement in planning.
     pub(crate) fn stop_all(&self, why: Stop) {
         self.sessions().iter().for_each(|session| session.stop(why));
         self.queries().iter().for_each(|query| query.cancel.stop(why));

@@ -1,8 +1,8 @@
 //! The rows of a running statement.
 //!
-//! A task of its own takes batches from the plan and puts them into a queue of one. So a client that does not read holds back
-//! the plan and nothing else, and for a bounded time; and whatever stops the statement takes effect at once, whether its client
-//! reads or not. Chunks that the plan holds go back to the engine when it is dropped.
+//! A separate task takes batches from the plan and puts them into a queue of one. A client that does not read
+//! therefore delays only its own plan, and for a bounded time. A stop takes effect at once, whether the client reads
+//! or not. Chunks that the plan holds are released when it is dropped.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::size::bytes_of;
 use super::work::{Unfinished, Work};
 use super::{Cancel, QueryError, RunningQuery, SessionEntry, Stop};
 
-/// Rows as they come; dropped, the statement is stopped.
+/// The stream of rows. Dropping it stops the statement.
 #[derive(Debug)]
 pub struct Results {
     schema: SchemaRef,
@@ -57,7 +57,7 @@ impl Drop for Results {
     }
 }
 
-/// Notes the end of a statement, however it comes.
+/// Records the end of a statement, on every path.
 pub(crate) struct Ending {
     base: Arc<SessionBase>,
     session: Arc<SessionEntry>,
@@ -102,16 +102,17 @@ impl Drop for Ending {
     }
 }
 
-/// What a running statement is bound by.
+/// The limits of a running statement.
 pub(crate) struct Bounds {
     pub(crate) deadline: Option<Instant>,
     pub(crate) stalled_after: Duration,
     pub(crate) result_bytes: u64,
-    /// The statement's turns, given back at its end.
+    /// The statement's turns, released at its end.
     pub(crate) turns: Vec<OwnedSemaphorePermit>,
 }
 
-/// Lets the statement run: its plan among those who compute, what watches over it here, where nobody computes.
+/// Starts the statement. Its plan runs on the threads of queries. The task that watches over it runs on the current
+/// runtime, where no query computes.
 pub(crate) fn start(mut execution: Execution, work: &Work, bounds: Bounds, mut ending: Ending) -> Results {
     let (schema, query) = (execution.schema(), ending.query.clone());
     let (made, mut batches_made) = mpsc::channel(1);
@@ -129,7 +130,7 @@ pub(crate) fn start(mut execution: Execution, work: &Work, bounds: Bounds, mut e
         drop(bounds.turns);
         ending.note(error.as_ref());
         if let Some(error) = error {
-            // Whoever is gone does not hear it.
+            // A client that has left does not get the error.
             let _ = sender.send(Err(error)).await;
         }
     });
@@ -164,7 +165,7 @@ async fn pump(
     computing.await.map_err(|_| QueryError::panicked())
 }
 
-/// Does this unless it is stopped or its time is over.
+/// Runs `work` unless it is stopped or its deadline passes.
 pub(crate) async fn stoppable<F: Future>(
     cancel: &Cancel,
     deadline: Option<Instant>,

@@ -1,4 +1,4 @@
-//! A user's session: settings of its own, tables of the user's role, the engine and the runtime of all.
+//! A user's session: its own settings, the tables of the user's role, and the shared engine and runtime.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,18 +37,18 @@ use super::{Cancel, Protocol, QueryError, Registry, Results, SessionEntry, Table
 use crate::access::{AccessError, Audit, Role, User, where_set};
 use crate::config::ServeConfig;
 
-/// The database of clients that name none.
+/// The database of clients that name no database.
 pub(crate) const DATABASE: &str = "coscan";
-/// Names of databases that are remembered; a client may ask for any.
+/// Maximum number of remembered database names. A client may ask for any name.
 const CATALOGS_MAX: usize = 256;
-/// What a client keeps in a session, as prepared statements, is not accounted for below this.
+/// Smaller objects that a client keeps in a session, such as prepared statements, are not reserved.
 const KEPT_SMALL: usize = 16 << 10;
-/// Bytes of memory that a plan takes for each byte of its text, about: an element of a list has a few letters.
+/// Approximate bytes of a plan per byte of its text. An element of a list has only a few letters.
 const PLAN_BYTES: usize = 64;
-/// A statement waits no longer than this for its turn, whatever time it may take.
+/// Maximum time that a statement waits for its turn, for any time limit of the statement.
 const TURN_WITHIN: Duration = Duration::from_secs(600);
 
-/// What all sessions of a server have in common.
+/// The state that all sessions of a server share.
 pub struct SessionBase {
     coscan: CoscanContext,
     template: SessionState,
@@ -62,7 +62,7 @@ pub struct SessionBase {
     work: Work,
 }
 
-/// What a role sees of a database, and the role it was made for.
+/// The catalogs of a role for one database, and the role for which they were made.
 type Seen = (Arc<Role>, Arc<dyn CatalogProviderList>);
 
 impl std::fmt::Debug for SessionBase {
@@ -106,7 +106,7 @@ impl SessionBase {
         &self.coscan
     }
 
-    /// The tables there are.
+    /// The tables.
     pub fn tables(&self) -> &Arc<Tables> {
         &self.tables
     }
@@ -116,12 +116,12 @@ impl SessionBase {
         &self.registry
     }
 
-    /// Who did what.
+    /// The audit log.
     pub fn audit(&self) -> &Arc<Audit> {
         &self.audit
     }
 
-    /// Opens a session for somebody who was let in.
+    /// Opens a session of an authenticated user.
     pub(crate) fn open(
         self: &Arc<Self>,
         user: User,
@@ -150,7 +150,7 @@ impl SessionBase {
             .with_create_default_catalog_and_schema(false)
             .with_information_schema(true)
             .with_extension(Arc::new(Viewer { user: user.name.clone(), admin: user.role.admin }));
-        // Times with a zone have one, and now() is such a time.
+        // Timestamps with a zone need a zone, and now() is such a timestamp.
         config.options_mut().execution.time_zone.get_or_insert_with(|| "+00:00".to_owned());
         config.set_extension(Arc::new(TierUser(user.name.clone())));
         if let Some(options) = config.options_mut().extensions.get_mut::<CoscanOptions>() {
@@ -179,7 +179,7 @@ impl SessionBase {
         Ok((context, room))
     }
 
-    /// The catalogs of a role, made once: object numbers that a client learned stay right.
+    /// The catalogs of a role. They are made once, so that object numbers known to clients stay valid.
     fn seen(&self, role: &Arc<Role>, database: &str) -> DataFusionResult<Arc<dyn CatalogProviderList>> {
         let key = (role.name.clone(), database.to_owned());
         let mut known = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +197,7 @@ impl SessionBase {
     }
 }
 
-/// A session: what one client has.
+/// A session of one client.
 pub struct Session {
     context: SessionContext,
     room: Arc<Room>,
@@ -218,7 +218,7 @@ impl Drop for Session {
     }
 }
 
-/// A turn in this queue, whose length is set there.
+/// Waits for a turn in this queue. `setting` names its length in the error.
 async fn turn(
     queue: Arc<Semaphore>,
     setting: impl FnOnce() -> String,
@@ -229,14 +229,14 @@ async fn turn(
     }
 }
 
-/// How a statement is planned and run.
+/// The settings of one run of a statement.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Stops it.
+    /// The cancel handle.
     pub cancel: Cancel,
-    /// How long it may take, if that is less than the user's limit.
+    /// The statement's time limit, if it is shorter than the user's.
     pub timeout: Option<Duration>,
-    /// Since when.
+    /// The start time.
     pub begun: Instant,
 }
 
@@ -247,7 +247,7 @@ impl Default for Run {
 }
 
 impl Session {
-    /// Who and from where.
+    /// The session's entry in the registry.
     pub fn entry(&self) -> &Arc<SessionEntry> {
         &self.entry
     }
@@ -262,11 +262,11 @@ impl Session {
         &self.context
     }
 
-    /// Plans a statement and checks that the user may run it; nothing is run.
+    /// Plans a statement and checks that the user may run it. Does not run it.
     ///
     /// # Errors
     ///
-    /// It is no SQL, names what is not there, or is not allowed.
+    /// If it is invalid SQL, names a missing object, or is not allowed.
     pub async fn plan(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
         self.plan_for(sql, &Run::default()).await
     }
@@ -285,8 +285,8 @@ impl Session {
         Ok(plan)
     }
 
-    /// Plans a statement that was read elsewhere, and checks that the user may run it. `stated` are the types of its parameters
-    /// that its client has stated.
+    /// Plans a statement that was parsed elsewhere, and checks that the user may run it. `stated` has the parameter
+    /// types that the client has stated.
     pub(crate) async fn plan_statement(
         &self,
         statement: Statement,
@@ -303,8 +303,8 @@ impl Session {
         Ok(plan)
     }
 
-    /// Reads or plans when the user's turn to do so has come, apart from connections and operators; given up when this is dropped.
-    /// A planner that is busy keeps its turn until it ends.
+    /// Parses or plans in the user's turn, on a thread apart from connections and operators. Dropping the future
+    /// cancels the work. A busy planner keeps its turn until it ends.
     pub(crate) async fn planning<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -318,30 +318,30 @@ impl Session {
         self.base.work.plan(planning).await.ok_or_else(QueryError::panicked)
     }
 
-    /// Does this unless the statement is stopped or its time is over.
+    /// Runs `work` unless the statement is stopped or its deadline passes.
     pub(crate) async fn within<F: Future>(&self, run: &Run, work: F) -> Result<F::Output, QueryError> {
         stoppable(&run.cancel, self.deadline(run), work).await
     }
 
-    /// When a statement's time is over.
+    /// The deadline of a statement.
     fn deadline(&self, run: &Run) -> Option<Instant> {
         let limit = Some(self.entry.user.role.limits.statement_timeout).filter(|limit| !limit.is_zero());
         let timeout = run.timeout.into_iter().chain(limit).min();
         timeout.map(|timeout| run.begun + timeout)
     }
 
-    /// Takes the number that the client was told.
+    /// Sets the session's number that the client knows.
     pub(crate) fn set_number(&self, number: i32) {
         self.entry.set_number(number);
         super::functions::register_number(&self.context, number);
     }
 
-    /// Reserves memory of the user for the plan of a statement that the client keeps; nothing for a short one.
+    /// Reserves memory of the user for the plan of a statement that the client keeps. `None` for a short statement.
     pub(crate) fn reserve_plan(&self, sql: &str) -> Result<Option<MemoryReservation>, QueryError> {
         self.reserve("a prepared statement", sql.len(), sql.len().saturating_mul(PLAN_BYTES))
     }
 
-    /// The same for values that the client has bound.
+    /// Reserves memory of the user for bound values. `None` for few bytes.
     pub(crate) fn reserve_values(&self, bytes: usize) -> Result<Option<MemoryReservation>, QueryError> {
         self.reserve("bound values", bytes, bytes)
     }
@@ -366,13 +366,13 @@ impl Session {
         names.filter(|name| self.entry.user.role.sees(name)).collect()
     }
 
-    /// How often tables have changed so far.
+    /// Number of changes of tables so far.
     pub(crate) fn table_changes(&self) -> u64 {
         self.base.tables.changes()
     }
 
-    /// Whether a plan reads nothing but tables of the server, so that it holds until they or settings change. Tables about the
-    /// server are made for a plan, and files that have no name in the server may change at any time.
+    /// Returns true if a plan reads only tables of the server, so that it holds until tables or settings change.
+    /// Tables about the server are made for each plan, and files outside the server's tables may change at any time.
     pub(crate) fn holds(&self, plan: &LogicalPlan) -> bool {
         let is_other = |node: &LogicalPlan| match node {
             LogicalPlan::TableScan(scan) => {
@@ -390,7 +390,7 @@ impl Session {
         visited.is_ok() && !others
     }
 
-    /// In which time zone times without one are meant.
+    /// Sets the time zone of times without one.
     pub(crate) fn set_time_zone(&self, zone: &str) -> Result<(), QueryError> {
         let state = self.context.state_ref();
         let mut state = state.write();
@@ -399,11 +399,11 @@ impl Session {
         options.set("datafusion.execution.time_zone", zone).map_err(QueryError::from)
     }
 
-    /// Whether the user may run this plan.
+    /// Checks that the user may run this plan.
     ///
     /// # Errors
     ///
-    /// What is not allowed.
+    /// If a part of the plan is not allowed.
     pub fn check(&self, plan: &LogicalPlan) -> Result<(), QueryError> {
         permissions::check(plan, &self.entry.user.role)
     }
@@ -419,12 +419,12 @@ impl Session {
         self.run(sql, plan, run).await
     }
 
-    /// Runs a plan. `sql` is what it is called in logs and on the page. Definitions and settings take effect before this
-    /// returns; rows come as the results are read.
+    /// Runs a plan. `sql` is its text in logs and on the page. Definitions and settings take effect before this
+    /// returns. Rows come as the results are read.
     ///
     /// # Errors
     ///
-    /// It is not allowed, was stopped, or failed.
+    /// If it is not allowed, was stopped, or failed.
     pub async fn run(&self, sql: &str, plan: LogicalPlan, run: Run) -> Result<Results, QueryError> {
         self.check(&plan)?;
         self.room.begins();
@@ -440,7 +440,7 @@ impl Session {
             turns.push(turn(self.base.queries.clone(), of_all).await?);
             query.runs();
             let (context, of) = (self.context.clone(), query.clone());
-            // The optimizer may compute for seconds, too: not on the threads of operators.
+            // The optimizer may also compute for seconds, so it does not run on the threads of operators.
             let begun = self.base.work.plan(Execution::begin(context, plan, of)).await;
             Ok::<_, QueryError>(begun.ok_or_else(QueryError::panicked)??)
         };

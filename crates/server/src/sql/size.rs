@@ -1,9 +1,9 @@
-//! How many bytes rows have: those of their values, not of the buffers they are slices of.
+//! Bytes of rows: those of their values, not of the buffers that they are slices of.
 
 use datafusion::arrow::array::{Array, ArrayData};
 use datafusion::arrow::datatypes::DataType;
 
-/// Bytes of a value that a view has in itself, at most.
+/// Maximum bytes of a value that is stored inside a view.
 const INLINE_MAX: u32 = 12;
 
 /// Bytes of an array's values.
@@ -12,7 +12,7 @@ pub(crate) fn bytes_of(array: &dyn Array) -> usize {
     data.get_slice_memory_size().unwrap_or_else(|_| data.get_array_memory_size()).saturating_add(seen(&data))
 }
 
-/// Bytes that views look at, which Arrow does not count: one buffer may be looked at by many.
+/// Bytes that views refer to, which Arrow does not count: many views may refer to one buffer.
 fn seen(data: &ArrayData) -> usize {
     let own = match data.data_type() {
         DataType::Utf8View | DataType::BinaryView => {

@@ -1,8 +1,8 @@
 //! PostgreSQL's code for an error of the query engine.
 //!
-//! Clients act on the first two letters: what begins with 40 they ask again, with 53 or 58 they tell an operator, with 22 or 42
-//! whoever wrote the statement. DataFusion has kinds of errors but no codes. Where a kind is too broad, words of its text
-//! tell more; where they change, the code falls back to that of the kind.
+//! Clients act on the first two letters. After 40 they retry, 53 and 58 are for the operator, and 22 and 42 for the
+//! author of the statement. DataFusion has kinds of errors but no codes. If a kind is too broad, words of the
+//! message select the code. If these words change, the code falls back to that of the kind.
 
 use std::io;
 
@@ -12,14 +12,14 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::parquet::errors::ParquetError;
 
-/// A file was replaced while it was read. As PostgreSQL says it of a query on a standby whose rows were taken away: nothing
-/// is wrong with the statement, and clients that retry at all retry this.
+/// A file was replaced while it was read. PostgreSQL uses this code for a query on a standby whose rows were
+/// removed. The statement is correct, and clients that retry at all retry after this code.
 pub(crate) const REPLACED: &str = "40001";
 
-/// An error of the query engine without a better code: a bug, or something it says in words of its own.
+/// An error of the query engine without a better code: a bug, or an unknown message.
 const INTERNAL: &str = "XX000";
 
-/// What planning says, in part, and the code of it.
+/// Parts of planning errors, with their codes.
 const PLANNING: [(&str, &str); 21] = [
     ("specified in USING clause does not exist", "42703"),
     ("appears more than once in", "42702"),
@@ -44,7 +44,7 @@ const PLANNING: [(&str, &str); 21] = [
     ("Placeholder", "42P02"),
 ];
 
-/// What running says, in part, and the code of it.
+/// Parts of execution errors, with their codes.
 const RUNNING: [(&str, &str); 13] = [
     ("invalid argument for width_bucket", "2201G"),
     ("thresholds array must not contain NULLs", "22004"),
@@ -61,7 +61,7 @@ const RUNNING: [(&str, &str); 13] = [
     ("planning gave up", INTERNAL),
 ];
 
-/// The code of an error whose text this is.
+/// The code of an error with this text.
 pub(crate) fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
     if let Some(error) = engine_error(error) {
         return of_engine(error);
@@ -92,7 +92,7 @@ pub(crate) fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
             _ => "XX001",
         },
         DataFusionError::Plan(_) => with(&PLANNING, text, "42000"),
-        // Functions say so of values that they cannot take.
+        // Functions return this for values that they cannot take.
         DataFusionError::Execution(_) => with(&RUNNING, text, "22000"),
         DataFusionError::External(_) if text.contains("Invalid regex") => "2201B",
         _ => INTERNAL,

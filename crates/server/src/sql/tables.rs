@@ -1,4 +1,4 @@
-//! The tables of a server: opened once, seen by every session, changed while it runs.
+//! The tables of a server: opened once, visible to every session, changed while the server runs.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,19 +18,19 @@ use crate::error::ServeError;
 #[derive(Default)]
 pub struct Tables {
     known: RwLock<BTreeMap<String, Table>>,
-    /// Counts changes, begun ones too.
+    /// Counts changes at their beginning.
     changes: AtomicU64,
-    /// Held while they are looked at: a timer, a signal and a reload may want to at the same time, and tables are opened under one
-    /// name.
+    /// Held during checks for changes. A timer, a signal and a reload may start them at the same time, and tables
+    /// are opened under one name.
     looking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
 struct Table {
     provider: Arc<dyn TableProvider>,
-    /// Where it came from: the configuration, a watched folder, or SQL (nothing).
+    /// The location in the configuration or in a watched folder. `None` for tables made by SQL.
     location: Option<String>,
-    /// What the configuration declares it to be clustered with.
+    /// The clustering declared in the configuration.
     clustered_with: Option<String>,
 }
 
@@ -40,14 +40,14 @@ impl fmt::Debug for Tables {
     }
 }
 
-/// Where tables come from.
+/// The sources of tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
-    /// Names, and where each lies.
+    /// Names and locations of tables.
     pub(crate) tables: BTreeMap<String, String>,
-    /// Folders that hold tables.
+    /// Folders that contain tables.
     pub(crate) watch: Vec<PathBuf>,
-    /// What the configuration declares of them, by name.
+    /// Declared clustering, by name.
     pub(crate) clustered_with: BTreeMap<String, String>,
 }
 
@@ -61,10 +61,10 @@ impl Sources {
     }
 }
 
-/// What became other when the tables were looked at again.
+/// The changes found by a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TablesChange {
-    /// Tables that are new or lie elsewhere now.
+    /// Tables that are new or have another location.
     pub opened: Vec<String>,
     /// Tables that are gone.
     pub closed: Vec<String>,
@@ -76,7 +76,7 @@ impl Tables {
         self.read().keys().cloned().collect()
     }
 
-    /// The names with where each table lies, in order; nothing for what SQL made.
+    /// Names and locations of tables, in the order of names. `None` for tables made by SQL.
     pub fn locations(&self) -> Vec<(String, Option<String>)> {
         self.read().iter().map(|(name, table)| (name.clone(), table.location.clone())).collect()
     }
@@ -86,7 +86,7 @@ impl Tables {
         self.read().get(name).map(|table| table.provider.clone())
     }
 
-    /// How often tables may have become others: what a name meant holds while this stays the same.
+    /// Number of times that tables may have changed. The meaning of a name holds while this number stays the same.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -104,8 +104,9 @@ impl Tables {
         self.write().remove(name).map(|old| old.provider)
     }
 
-    /// Opens what the configuration names and what watched folders hold, and closes what they do not any more. A table that
-    /// cannot be opened ends the first look (`strict`); later it is only logged, and what was there stays.
+    /// Opens the tables of the configuration and of watched folders, and closes those that are gone. A table that
+    /// cannot be opened is an error in the first check (`strict`). Later it is only logged, and the earlier table
+    /// stays.
     pub(crate) async fn look(
         &self,
         sources: &Sources,
@@ -172,13 +173,14 @@ impl Tables {
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Table>> {
         let known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        // Before the change: who reads the new count and then a table waits for the lock.
+        // The count changes before the tables: a session that reads the new count and then a table waits for the
+        // lock.
         self.changes.fetch_add(1, Ordering::Release);
         known
     }
 }
 
-/// Opens a file, folder, pattern or URL under the name that the table has everywhere: declarations of other tables name it.
+/// Opens a file, folder, pattern or URL under the table's name, which declarations of other tables use.
 async fn open(
     coscan: &CoscanContext,
     name: &str,
@@ -200,13 +202,13 @@ async fn open(
     Ok(table)
 }
 
-/// The tables of a watched folder: subfolders with Parquet files, and Parquet files, by their names. What begins with a dot or an
-/// underscore is being written.
+/// The tables of a watched folder, by name: Parquet files, and subfolders with Parquet files. Names that begin with
+/// a dot or an underscore are ignored, because they are still being written.
 fn in_folder(folder: &Path) -> std::io::Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
-    // Of several with one name it is always the same.
+    // Of several paths with one name, the same one is always used.
     paths.sort();
     for path in paths {
         let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else { continue };

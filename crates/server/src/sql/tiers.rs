@@ -1,6 +1,7 @@
-//! Tiers of a server: opened once when it starts, known to the session that opens tables and to those of all users.
+//! Tiers of a server: opened once at its start, and attached to the session that opens tables and to those of all
+//! users.
 //!
-//! What a tier is and how queries wait for it is `coscan-tier`'s business.
+//! `coscan-tier` implements tiers and the waiting of queries.
 
 use std::path::PathBuf;
 
@@ -9,12 +10,12 @@ use coscan_tier::{TierConfig, TierError, Tiers};
 
 use crate::error::ServeError;
 
-/// Opens the tiers that these files define, and makes tables that `coscan` opens under their roots tables of a tier.
-/// Nothing if there are none: plans stay as they are.
+/// Opens the tiers that these files define. Tables that `coscan` opens under their roots become tables of a tier.
+/// `None` if there are no files: plans then stay the same.
 ///
 /// # Errors
 ///
-/// A definition does not hold, or the cache of a tier cannot be used.
+/// If a definition is wrong, or the cache of a tier cannot be used.
 pub(crate) fn open_tiers(
     definitions: &[PathBuf],
     coscan: &CoscanContext,

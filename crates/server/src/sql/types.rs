@@ -8,7 +8,8 @@ use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{DataType as Named, ExactNumberInfo};
 use datafusion_pg_catalog::pg_catalog::oid_type_planner::PgOidTypePlanner;
 
-/// Names of things, which are texts, and single letters; what else catalogs have is known to `datafusion-pg-catalog`.
+/// The types of object names, which are texts, and of single letters. `datafusion-pg-catalog` knows the other types
+/// of catalogs.
 #[derive(Debug)]
 pub(crate) struct CatalogTypes;
 
@@ -17,7 +18,7 @@ impl TypePlanner for CatalogTypes {
         if let Some(known) = PgOidTypePlanner.plan_type_field(named)? {
             return Ok(Some(known));
         }
-        // FLOAT is of double precision unless it says otherwise.
+        // FLOAT has double precision unless its number of digits says otherwise.
         if let Named::Float(digits) = named {
             let of = match digits {
                 ExactNumberInfo::Precision(digits) if *digits <= 24 => DataType::Float32,

@@ -1,8 +1,8 @@
-//! Where statements compute: threads apart from those that talk to clients.
+//! The threads of statements, separate from those of connections.
 //!
-//! An operator may compute for seconds before it lets others run. On the threads of connections that would keep clients from
-//! logging in, timers from firing and cancel requests from being read. Planning may compute for seconds, too, and never lets
-//! others run: every statement is planned on a thread of its own, so that it keeps nobody else's from being planned.
+//! An operator may compute for seconds before it yields. On the threads of connections this would delay logins,
+//! timers and cancel requests. Planning may also compute for seconds, and never yields. Every statement is therefore
+//! planned on a thread of its own, so that it delays no other planning.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,14 +12,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 
-/// Stack of a thread, which takes memory as far as it is used: enough for statements as deep as `nesting` lets through.
+/// Stack size of a thread, of which only the used part takes memory. It is enough for the deepest statement that
+/// `nesting` accepts.
 const STACK_BYTES: usize = 256 << 20;
 
-/// The threads. Dropped, they are left to end by themselves.
+/// The threads. When this is dropped, they end by themselves.
 pub(crate) struct Work(Option<Runtime>);
 
 impl Work {
-    /// Starts so many.
+    /// Starts this number of threads.
     pub(crate) fn start(threads: usize) -> Result<Self> {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(threads.max(1)).thread_name("coscan-query").thread_stack_size(STACK_BYTES);
@@ -28,7 +29,7 @@ impl Work {
         Ok(Work(Some(runtime)))
     }
 
-    /// Computes there.
+    /// Runs a future on these threads.
     pub(crate) fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -37,7 +38,8 @@ impl Work {
         self.runtime().spawn(future)
     }
 
-    /// Plans there; given up at its next wait when nobody waits for it any more. Nothing if it panicked.
+    /// Runs planning on these threads. If the caller drops this future, planning is cancelled at its next yield.
+    /// `None` if it panicked.
     pub(crate) async fn plan<F>(&self, future: F) -> Option<F::Output>
     where
         F: Future + Send + 'static,
@@ -71,7 +73,7 @@ impl Drop for Work {
     }
 }
 
-/// A task that is given up when nobody waits for it any more.
+/// A task that is cancelled when this handle is dropped.
 pub(crate) struct Unfinished<T>(pub(crate) JoinHandle<T>);
 
 impl<T> Future for Unfinished<T> {

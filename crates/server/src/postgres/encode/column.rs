@@ -1,4 +1,4 @@
-//! The form of a column, looked into once for all rows.
+//! A column's writer, chosen once for all its rows.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -29,18 +29,18 @@ use super::{Style, float, nested, times, told_type};
 use crate::postgres::error::error;
 use crate::sql::QueryError;
 
-/// Writes the value of a row that has one.
+/// Writes the value of a row that is not NULL.
 type Put = Box<dyn Fn(usize, &mut BytesMut) -> PgWireResult<()>>;
 
-/// A column of a batch, or what is inside of lists or structs.
+/// A column of a batch, or the values inside lists or structs.
 pub(super) struct Column {
-    /// The type that the client is told.
+    /// The type that the client knows.
     pub(super) told: Type,
     nulls: Option<NullBuffer>,
     put: Put,
 }
 
-/// How a column is written.
+/// The format of a column.
 #[derive(Clone, Copy)]
 struct Form {
     binary: bool,
@@ -55,7 +55,7 @@ impl Column {
         binary: bool,
         style: &Style,
     ) -> PgWireResult<Self> {
-        // Values that are written once for many rows are written out.
+        // Dictionary and run-end encoded values are expanded.
         let array = match array.data_type() {
             DataType::Dictionary(_, of) => &cast(array, of).map_err(wrong)?,
             DataType::RunEndEncoded(_, of) => &cast(array, of.data_type()).map_err(wrong)?,
@@ -98,7 +98,7 @@ fn put(array: &ArrayRef, field: &Field, told: &Type, form: Form) -> PgWireResult
         }
         DataType::Int8 => whole::<Int8Type>(array, form, |value, out| out.put_i16(value.into())),
         DataType::Int16 => whole::<Int16Type>(array, form, |value, out| out.put_i16(value)),
-        // Object numbers have no sign.
+        // Object numbers are unsigned.
         DataType::Int32 if *told != Type::INT4 => {
             let of = array.as_primitive::<Int32Type>().clone();
             let of: ArrayRef = Arc::new(of.unary::<_, UInt32Type>(|value| value as u32));
@@ -143,7 +143,7 @@ fn put(array: &ArrayRef, field: &Field, told: &Type, form: Form) -> PgWireResult
         DataType::Time64(TimeUnit::Microsecond) => time::<Time64MicrosecondType>(array, form, |of| of),
         DataType::Time64(_) => time::<Time64NanosecondType>(array, form, |of| of.div_euclid(1_000)),
         DataType::Timestamp(unit, zone) => {
-            // Times with a zone are shown in the connection's.
+            // Timestamps with a zone are shown in the connection's zone.
             let of_type = || zone.as_ref().and_then(|zone| Tz::from_str(zone).ok());
             let zone = zone.as_ref().and_then(|_| form.style.zone.or_else(of_type));
             match unit {
@@ -280,7 +280,7 @@ fn floats<T: ArrowPrimitiveType>(array: &ArrayRef, form: Form, of: fn(T::Native)
 }
 
 fn texts(array: &ArrayRef, told: &Type, form: Form) -> Put {
-    // PostgreSQL's "char" is a byte, and zero if it is empty.
+    // PostgreSQL's "char" is one byte, and zero if it is empty.
     let is_byte = form.binary && *told == Type::CHAR;
     let write = move |text: &str, out: &mut BytesMut| {
         match is_byte {
@@ -386,7 +386,7 @@ fn timestamp<T: ArrowPrimitiveType>(
     })
 }
 
-/// So many microseconds as an interval.
+/// An interval of this many microseconds.
 fn span(microseconds: Option<i64>) -> Option<Interval> {
     microseconds.map(|microseconds| Interval { months: 0, days: 0, microseconds })
 }

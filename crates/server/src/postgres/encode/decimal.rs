@@ -1,4 +1,4 @@
-//! Decimals with all of their digits: rust's decimals, which others write, have 28.
+//! Decimals with all their digits. The `rust_decimal` crate, which other encoders use, has 28 digits.
 
 use bytes::{BufMut, BytesMut};
 use datafusion::arrow::datatypes::i256;
@@ -12,7 +12,7 @@ pub(super) enum Whole {
 }
 
 impl Whole {
-    /// The number without its sign, and whether it had one.
+    /// The absolute value, and true if the value is negative.
     pub(super) fn of(value: i128) -> (Self, bool) {
         (Whole::unsigned(value.unsigned_abs()), value < 0)
     }
@@ -20,7 +20,7 @@ impl Whole {
     pub(super) fn of_long(value: i256) -> (Self, bool) {
         match value.to_i128() {
             Some(value) => Whole::of(value),
-            // A decimal of 76 digits is never the smallest number.
+            // A decimal of 76 digits is never the smallest 256-bit number.
             None => (Whole::Long(value.wrapping_abs()), value.is_negative()),
         }
     }
@@ -33,7 +33,7 @@ impl Whole {
         matches!(self, Whole::Short(0))
     }
 
-    /// The rest of a division by a power of ten up to 10,000; the quotient stays.
+    /// Divides by a power of ten up to 10,000. Returns the remainder and keeps the quotient.
     fn divide(&mut self, by: u16) -> u16 {
         match *self {
             Whole::Short(value) => {
@@ -61,7 +61,7 @@ impl Whole {
     }
 }
 
-/// The number with `scale` digits behind the point, as text.
+/// Writes the number as text, with `scale` digits after the point.
 pub(super) fn text((whole, negative): (Whole, bool), scale: i8, out: &mut BytesMut) {
     let digits = whole.digits();
     if negative {
@@ -82,9 +82,9 @@ pub(super) fn text((whole, negative): (Whole, bool), scale: i8, out: &mut BytesM
     }
 }
 
-/// The same in PostgreSQL's binary form: digits to the base of 10,000, without zeros at either end.
+/// Writes the number in PostgreSQL's binary form: digits to the base of 10,000, without zeros at either end.
 pub(super) fn binary((mut whole, negative): (Whole, bool), scale: i8, out: &mut BytesMut) {
-    // The number is `whole` times ten to the power of `rest`, times 10,000 to that of `lowest`.
+    // The number is `whole` times ten to the power of `rest`, times 10,000 to the power of `lowest`.
     let (lowest, rest) = ((-i32::from(scale)).div_euclid(4), (-i32::from(scale)).rem_euclid(4) as u32);
     let mut digits: Vec<u16> = Vec::new();
     if rest > 0 {
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(written(Whole::of_long(long), 60).0, format!("1234567890.{}", "1234567890".repeat(6)));
     }
 
-    /// What is written is what the reader of parameters finds, in both forms.
+    /// The reader of parameters reads the written number, in both forms.
     #[test]
     fn both_forms_are_the_same_number() {
         let values =

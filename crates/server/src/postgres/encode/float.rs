@@ -1,10 +1,11 @@
-//! Floating-point numbers as texts: the shortest that is read as the same number, or as many digits as `extra_float_digits` says.
+//! Floating-point numbers as text: the shortest text that is read as the same number, or as many digits as
+//! `extra_float_digits` allows.
 
 use std::fmt::Write;
 
 use bytes::{BufMut, BytesMut};
 
-/// Digits that a number has in any case, and from which exponent on it is written with one.
+/// Digits of a number with `extra_float_digits` of 0, and the smallest exponent that is written.
 const DOUBLE_DIGITS: i32 = 15;
 const SINGLE_DIGITS: i32 = 6;
 
@@ -22,17 +23,17 @@ pub(super) fn single(value: f32, extra: i8, out: &mut BytesMut) {
     }
 }
 
-/// So many digits, without zeros at the end.
+/// Writes the number with `digits_of + extra` digits, without zeros at the end.
 fn few(value: f64, digits_of: i32, extra: i8, out: &mut BytesMut) {
     let count = (digits_of + i32::from(extra)).max(1);
     digits(&format!("{value:.*e}", count as usize - 1), count, out);
 }
 
-/// `1.25e-7` as C's `%g` writes it: with an exponent if that is below -4 or not below this one.
+/// Writes `1.25e-7` like `%g` of C: with an exponent if the exponent is below -4 or at least `exponent_from`.
 fn digits(written: &str, exponent_from: i32, out: &mut BytesMut) {
     let (mantissa, exponent) = match written.split_once('e') {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().unwrap_or(0)),
-        // Not a number, or none that ends.
+        // NaN or infinity.
         None => {
             return out.put_slice(match written {
                 "inf" => b"Infinity".as_slice(),
@@ -52,7 +53,7 @@ fn digits(written: &str, exponent_from: i32, out: &mut BytesMut) {
             put(".");
             put(behind);
         }
-        // A buffer of bytes takes any text.
+        // A write to a buffer of bytes cannot fail.
         let _ = write!(out, "e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
     } else if exponent < 0 {
         put("0.");
@@ -75,7 +76,7 @@ fn digits(written: &str, exponent_from: i32, out: &mut BytesMut) {
 mod tests {
     use super::*;
 
-    /// What PostgreSQL 16 writes.
+    /// The values are output of PostgreSQL 16.
     #[test]
     fn numbers_are_those_of_postgres() {
         let of = |value: f64, extra: i8| {

@@ -1,10 +1,10 @@
-//! Intervals as texts, in PostgreSQL's four styles: `EncodeInterval` of its `datetime.c`.
+//! Intervals as text, in PostgreSQL's four styles (`EncodeInterval` in its `datetime.c`).
 
 use std::fmt::Write;
 
 use super::times::fraction;
 
-/// A setting of the connection.
+/// The connection's setting `IntervalStyle`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum IntervalStyle {
     Postgres,
@@ -24,7 +24,7 @@ impl IntervalStyle {
     }
 }
 
-/// An interval: months, days and microseconds are apart, each with its sign.
+/// An interval. Months, days and microseconds are separate, each with its sign.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Interval {
     pub(super) months: i32,
@@ -32,7 +32,7 @@ pub(super) struct Interval {
     pub(super) microseconds: i64,
 }
 
-/// Its parts, all of the time with one sign.
+/// The parts of an interval. All parts of the time have the same sign.
 struct Parts {
     years: i64,
     months: i64,
@@ -69,19 +69,19 @@ impl Parts {
         self.all()[3..].iter().any(|&part| part < 0)
     }
 
-    /// `02.5`, or `2.5` if it is not `filled`; without a sign.
+    /// The seconds as `02.5`, or `2.5` without `filled`, without a sign.
     fn seconds(&self, filled: bool) -> String {
         let width = if filled { 2 } else { 1 };
         format!("{:0width$}{}", self.seconds.abs(), fraction(self.microseconds.unsigned_abs()))
     }
 
-    /// `04:05:06`, with as many digits of hours as there have to be; without a sign.
+    /// The time as `04:05:06`, with at least `hours` digits of hours, without a sign.
     fn clock(&self, hours: usize) -> String {
         format!("{:0hours$}:{:02}:{}", self.hours.abs(), self.minutes.abs(), self.seconds(true))
     }
 }
 
-/// The interval as a text. To write to one cannot fail.
+/// The interval as text. A write to a string cannot fail.
 pub(super) fn text(interval: Interval, style: IntervalStyle) -> String {
     let parts = Parts::of(interval);
     match style {
@@ -99,7 +99,7 @@ fn postgres(parts: &Parts) -> String {
             continue;
         }
         let space = if text.is_empty() { "" } else { " " };
-        // Behind a negative part a positive one has its sign.
+        // After a negative part, a positive one has a sign.
         let sign = if before && value > 0 { "+" } else { "" };
         let many = if value == 1 { "" } else { "s" };
         let _ = write!(text, "{space}{sign}{value} {unit}{many}");
@@ -130,7 +130,7 @@ fn verbose(parts: &Parts) -> String {
         if value == 0 {
             continue;
         }
-        // The first part tells whether all is ago.
+        // The sign of the first part decides whether the interval is "ago".
         ago = if text.len() == 1 { value < 0 } else { ago };
         let value = if ago { -value } else { value };
         let _ = write!(text, " {value} {unit}{}", if value == 1 { "" } else { "s" });
@@ -210,7 +210,7 @@ fn iso(parts: &Parts) -> String {
 mod tests {
     use super::*;
 
-    /// What PostgreSQL 16 writes.
+    /// The values are output of PostgreSQL 16.
     #[test]
     fn intervals_are_those_of_postgres() {
         use IntervalStyle::{Iso, Postgres, Standard, Verbose};

@@ -1,11 +1,11 @@
-//! Values out, as PostgreSQL writes them: text and binary, every type of Arrow's that has one of PostgreSQL's.
+//! Encoding of values in PostgreSQL's text and binary formats, for every Arrow type with a PostgreSQL type.
 //!
-//! A column of a batch is looked into once: what it holds becomes one of few forms, and each form has one way to be written.
-//! Digits beyond microseconds are left out in both formats.
+//! The type of a batch's column is inspected once and selects one of a few writers. Digits below microseconds are
+//! dropped in both formats.
 //!
-//! | module | which values |
+//! | module | values |
 //! |---|---|
-//! | `column` | all: the form of a column, and numbers, texts and bytes |
+//! | `column` | all: the writer of a column, and numbers, texts and bytes |
 //! | `decimal`, `float` | numbers with a point |
 //! | `times`, `interval` | dates, times of day, timestamps; intervals |
 //! | `nested` | lists and structs |
@@ -36,10 +36,10 @@ use column::Column;
 use interval::IntervalStyle;
 use times::DateStyle;
 
-/// The type that the client is told.
+/// The type of a column that the client gets.
 pub(crate) fn told_type(field: &Field) -> PgWireResult<Type> {
     Ok(match field.data_type() {
-        // As PostgreSQL resolves what nothing is known of.
+        // PostgreSQL resolves values of unknown type in the same way.
         DataType::Null => Type::TEXT,
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal256(..) => Type::NUMERIC,
         DataType::Dictionary(_, of) => told_type(&field.clone().with_data_type(of.as_ref().clone()))?,
@@ -50,7 +50,7 @@ pub(crate) fn told_type(field: &Field) -> PgWireResult<Type> {
         | DataType::ListView(of)
         | DataType::LargeListView(of) => array_of(&told_type(of)?, of)?,
         DataType::Struct(fields) => {
-            // Types of fields are told with each value; a field that has none is found here.
+            // Types of fields are sent with each value. A field without a type is an error here.
             fields.iter().try_for_each(|field| told_type(field).map(drop))?;
             Type::RECORD
         }
@@ -88,7 +88,7 @@ fn array_of(element: &Type, field: &Field) -> PgWireResult<Type> {
     })
 }
 
-/// How values are written in a connection, as it has set it.
+/// The connection's settings for the format of values.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
     dates: DateStyle,
@@ -132,7 +132,7 @@ pub(crate) fn encode(fields: &[FieldInfo], batch: &RecordBatch) -> PgWireResult<
     Ok(rows)
 }
 
-/// Writes a value behind its length, which is known afterwards.
+/// Writes a value after its length, which is known afterwards.
 fn with_length(
     out: &mut BytesMut,
     write: impl FnOnce(&mut BytesMut) -> PgWireResult<()>,

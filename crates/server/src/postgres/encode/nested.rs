@@ -1,4 +1,4 @@
-//! Lists and structs: what stands around their values.
+//! Lists and structs: brackets, separators, quotes and headers.
 
 use bytes::{BufMut, BytesMut};
 use pgwire::error::PgWireResult;
@@ -30,7 +30,7 @@ pub(super) fn list_text(
     Ok(())
 }
 
-/// An element, in quotes where it could be taken for something else; a backslash goes before quotes and backslashes.
+/// Writes an element, with quotes where it would be ambiguous. Quotes and backslashes get a backslash.
 fn put_element(element: &[u8], out: &mut BytesMut) {
     let odd = |&byte: &u8| matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(byte);
     if !element.is_empty() && !element.eq_ignore_ascii_case(b"null") && !element.iter().any(odd) {
@@ -43,7 +43,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// The same in binary: one dimension that begins with one, or none.
+/// Writes a list in binary form: one dimension with lower bound 1, or no dimension.
 pub(super) fn list_binary(
     elements: &Column,
     range: std::ops::Range<usize>,
@@ -59,7 +59,7 @@ pub(super) fn list_binary(
     range.into_iter().try_for_each(|at| elements.sized(at, out))
 }
 
-/// A struct in PostgreSQL's text form: nothing between commas is NULL.
+/// Writes a struct in PostgreSQL's text form. NULL is empty text between commas.
 pub(super) fn struct_text(fields: &[Column], row: usize, out: &mut BytesMut) -> PgWireResult<()> {
     let mut value = BytesMut::new();
     out.put_u8(b'(');
@@ -77,7 +77,7 @@ pub(super) fn struct_text(fields: &[Column], row: usize, out: &mut BytesMut) -> 
     Ok(())
 }
 
-/// A field, in quotes where it could be taken for something else; quotes and backslashes are doubled.
+/// Writes a field, with quotes where it would be ambiguous. Quotes and backslashes are doubled.
 fn put_field(value: &[u8], out: &mut BytesMut) {
     let odd = |&byte: &u8| matches!(byte, b'"' | b'\\' | b'(' | b')' | b',') || is_space(byte);
     if !value.is_empty() && !value.iter().any(odd) {
@@ -86,7 +86,7 @@ fn put_field(value: &[u8], out: &mut BytesMut) {
     put_quoted(value, |byte| byte, out);
 }
 
-/// A value in quotes; `before` goes before its quotes and backslashes.
+/// Writes a value in quotes. `before` returns the byte before each quote or backslash.
 fn put_quoted(value: &[u8], before: fn(u8) -> u8, out: &mut BytesMut) {
     out.put_u8(b'"');
     for &byte in value {
@@ -98,7 +98,7 @@ fn put_quoted(value: &[u8], before: fn(u8) -> u8, out: &mut BytesMut) {
     out.put_u8(b'"');
 }
 
-/// The same in binary: each value behind the number of its type.
+/// Writes a struct in binary form: each value after the number of its type.
 pub(super) fn struct_binary(fields: &[Column], row: usize, out: &mut BytesMut) -> PgWireResult<()> {
     out.put_i32(fields.len() as i32);
     fields.iter().try_for_each(|field| {
@@ -108,7 +108,7 @@ pub(super) fn struct_binary(fields: &[Column], row: usize, out: &mut BytesMut) -
 }
 
 impl Column {
-    /// The value behind its length; the length alone where there is none.
+    /// Writes the value after its length. A NULL has only the length -1.
     pub(super) fn sized(&self, row: usize, out: &mut BytesMut) -> PgWireResult<()> {
         if self.is_null(row) {
             out.put_i32(-1);
@@ -128,7 +128,7 @@ mod tests {
         String::from_utf8(out.to_vec()).unwrap()
     }
 
-    /// What PostgreSQL 16 writes.
+    /// The values are output of PostgreSQL 16.
     #[test]
     fn values_are_in_quotes_where_they_have_to_be() {
         for (value, element, field) in [

@@ -1,7 +1,7 @@
 //! Dates, times of day and timestamps.
 //!
-//! Years are those of the Gregorian calendar without end, as PostgreSQL has them. Its times end, in both directions, and what lies
-//! beyond is an error: a client would read another time.
+//! As in PostgreSQL, years are those of the Gregorian calendar, extended to all times. PostgreSQL's times have a
+//! range. A time outside it is an error, because clients would read another time.
 
 use std::fmt::Write;
 
@@ -13,15 +13,15 @@ use pgwire::error::{PgWireError, PgWireResult};
 
 use super::super::error::error;
 
-/// From the beginning of Unix time to that of PostgreSQL, 2000-01-01.
+/// From the start of Unix time to PostgreSQL's epoch, 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROSECONDS: i64 = EPOCH_DAYS as i64 * MICROSECONDS_IN_DAY;
-/// The first day of PostgreSQL's and the one behind the last, from 1970: 4714-11-24 BC and 5874898-01-01.
+/// PostgreSQL's range of days from 1970: from 4714-11-24 BC to before 5874898-01-01.
 const DAYS: std::ops::Range<i32> = -2_440_588..2_145_042_906;
-/// The same of timestamps, in microseconds from 2000; the end is 294277-01-01.
+/// PostgreSQL's range of timestamps, in microseconds from 2000: from 4714-11-24 BC to before 294277-01-01.
 const MICROSECONDS: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
 
-/// How dates look, a setting of the connection.
+/// The connection's setting `DateStyle`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DateStyle {
     looks: Looks,
@@ -53,7 +53,7 @@ impl DateStyle {
     }
 }
 
-/// A day: its year may be zero or below, which is before Christ.
+/// A day. Years of zero or below are BC.
 struct Day {
     year: i64,
     month: usize,
@@ -63,7 +63,7 @@ struct Day {
 }
 
 impl Day {
-    /// The day so many days after 1970-01-01: eras of 400 years have the same days, from March on.
+    /// The day `days` days after 1970-01-01. Eras of 400 years, counted from March, have the same days.
     fn of(days: i64) -> Self {
         let shifted = days + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
@@ -76,7 +76,7 @@ impl Day {
         Day { year, month: month as usize, day, weekday: (days + 4).rem_euclid(7) as usize }
     }
 
-    /// The year as it is counted, and what says that it is before Christ.
+    /// The year as it is written, and the suffix for BC.
     fn year(&self) -> (i64, &'static str) {
         if self.year > 0 { (self.year, "") } else { (1 - self.year, " BC") }
     }
@@ -86,7 +86,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-/// Digits of a second behind the point, without zeros at the end.
+/// Decimal digits of a second, with the point and without zeros at the end.
 pub(super) fn fraction(microseconds: u64) -> String {
     match microseconds {
         0 => String::new(),
@@ -99,12 +99,12 @@ fn date_is_wrong(days: i32) -> PgWireError {
     error("22008", format!("date out of range: the year {year} is none of PostgreSQL's"))
 }
 
-/// A date in PostgreSQL's binary form, days from 2000.
+/// A date in PostgreSQL's binary form: days from 2000.
 pub(super) fn date(days: i32) -> PgWireResult<i32> {
     if DAYS.contains(&days) { Ok(days - EPOCH_DAYS) } else { Err(date_is_wrong(days)) }
 }
 
-/// A date as text; `days` are from 1970. To write to a buffer cannot fail.
+/// A date as text. `days` are from 1970. A write to a buffer cannot fail.
 pub(super) fn date_text(days: i32, style: DateStyle, out: &mut BytesMut) -> PgWireResult<()> {
     date(days)?;
     let day = Day::of(days.into());
@@ -138,14 +138,15 @@ pub(super) fn time_text(microseconds: i64, out: &mut BytesMut) {
     );
 }
 
-/// A timestamp in PostgreSQL's binary form, microseconds from 2000; given are those from 1970, if they have a number.
+/// A timestamp in PostgreSQL's binary form: microseconds from 2000. The argument counts from 1970; `None` stands for
+/// an overflow.
 pub(super) fn timestamp(microseconds: Option<i64>) -> PgWireResult<i64> {
     let of = microseconds.and_then(|of| of.checked_sub(EPOCH_MICROSECONDS));
     of.filter(|of| MICROSECONDS.contains(of))
         .ok_or_else(|| error("22008", "timestamp out of range: it is none of PostgreSQL's"))
 }
 
-/// A timestamp as text, in a zone if it has one.
+/// A timestamp as text, with its zone if it has one.
 pub(super) fn timestamp_text(
     microseconds: Option<i64>,
     zone: Option<Tz>,
@@ -182,7 +183,7 @@ pub(super) fn timestamp_text(
     Ok(())
 }
 
-/// Seconds east of Greenwich at a time; beyond the years that zones are known for it is the nearest's.
+/// Seconds east of Greenwich at a time. Outside the years of known zones, those of the nearest year.
 fn offset(microseconds: i64, zone: Tz) -> i32 {
     let seconds = microseconds.div_euclid(1_000_000);
     let nearest = seconds
@@ -191,7 +192,7 @@ fn offset(microseconds: i64, zone: Tz) -> i32 {
     zone.offset_from_utc_datetime(&time).fix().local_minus_utc()
 }
 
-/// An offset as PostgreSQL writes it: minutes and seconds only where there are some.
+/// An offset as PostgreSQL writes it: minutes and seconds only if they are not zero.
 struct Shown(i32);
 
 impl std::fmt::Display for Shown {
@@ -219,7 +220,7 @@ mod tests {
         String::from_utf8(out.to_vec()).unwrap()
     }
 
-    /// What PostgreSQL 16 writes.
+    /// The values are output of PostgreSQL 16.
     #[test]
     fn dates_are_those_of_postgres() {
         let date = |days: i32, style: &str| of(|out| date_text(days, DateStyle::of(style), out).unwrap());

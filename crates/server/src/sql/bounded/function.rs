@@ -1,4 +1,4 @@
-//! A function that reserves what it makes.
+//! A function that reserves memory for its result.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use datafusion::logical_expr::{
 use super::growth::{Growth, growth, made};
 use super::{Room, are_constants};
 
-/// The function; another if that makes much of little and does not ask first.
+/// A bounded function in place of this one. `None` if its result cannot be much larger than its arguments, or if it
+/// is bounded already.
 pub(super) fn bounded(of: &Arc<ScalarUDF>, room: &Arc<Room>) -> Option<ScalarUDF> {
     if of.inner().downcast_ref::<Bounded>().is_some() {
         return None;
@@ -23,7 +24,8 @@ pub(super) fn bounded(of: &Arc<ScalarUDF>, room: &Arc<Room>) -> Option<ScalarUDF
     Some(ScalarUDF::from(Bounded { of: of.clone(), growth, room: room.clone() }))
 }
 
-/// A function that asks first. What it may be simplified to would not ask: it is not.
+/// A function that reserves memory before it runs. It is not simplified, because the simplified form would not
+/// reserve.
 #[derive(Debug)]
 struct Bounded {
     of: Arc<ScalarUDF>,

@@ -1,4 +1,4 @@
-//! How many bytes a function makes of its arguments: exact where that is cheap, else more than it will be.
+//! Size of a function's result in bytes, from its arguments: exact if that is cheap, otherwise an upper bound.
 
 use datafusion::arrow::array::{AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
@@ -11,43 +11,43 @@ use crate::sql::arguments::{Numbers, Texts};
 use crate::sql::functions::EXPONENT_MAX;
 use crate::sql::size::bytes_of;
 
-/// Bytes of a letter that is not one of ASCII, at most; of a number as text, and of what one letter of a template may become.
+/// Maximum bytes of a character outside ASCII, of a number as text, and of one template character's output.
 const LETTER_MAX: usize = 4;
 const NUMBER_TEXT: usize = 24;
 const TEMPLATE_LETTER: usize = 12;
-/// Bytes of an element of a list of numbers or times, and of its offset.
+/// Bytes of an element in a list of numbers or times, and of its offset.
 const ELEMENT: usize = 16;
 
-/// By which rule a function grows.
+/// The rule by which a result grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Growth {
-    /// A text so many times.
+    /// A text repeated a number of times.
     Repeat,
-    /// A text made so long.
+    /// A text padded to a length.
     Pad,
-    /// A text with others in place of parts.
+    /// A text in which parts are replaced by other texts.
     Replace,
-    /// The same with a pattern.
+    /// A text in which matches of a pattern are replaced.
     ReplacePattern,
-    /// An element so many times.
+    /// An element repeated a number of times.
     RepeatElement,
-    /// Numbers or times from one to another.
+    /// A series of numbers or times.
     Series,
-    /// A list made so long.
+    /// A list resized to a length.
     Resize,
-    /// The elements of a list as one text.
+    /// The elements of a list joined to one text.
     Join,
-    /// A time as a template has it.
+    /// A time formatted by a template.
     Template,
-    /// A text as jsonb writes it.
+    /// A text in the form of jsonb.
     Jsonb,
-    /// All arguments in one.
+    /// All arguments joined.
     Sum,
-    /// A part of the first argument, or it with other letters: it is large where that is the same for all rows.
+    /// A part of the first argument, or the argument with other letters. Only a constant result is large.
     Constant,
 }
 
-/// How this function grows; nothing for those that do not.
+/// The growth rule of this function. `None` if its result does not grow.
 pub(super) fn growth(name: &str) -> Option<Growth> {
     Some(match name {
         "repeat" => Growth::Repeat,
@@ -191,7 +191,7 @@ pub(super) fn made(growth: Growth, args: &[ColumnarValue], rows: usize) -> Resul
     })
 }
 
-/// Bytes of a text as jsonb writes it, at most: with spaces, and without exponents.
+/// Maximum bytes of a text in the form of jsonb: with spaces, and without exponents.
 fn jsonb(text: &str) -> usize {
     let is_exponent = |w: &[u8]| {
         w[0].is_ascii_digit() && matches!(w[1], b'e' | b'E') && matches!(w[2], b'0'..=b'9' | b'+' | b'-')
@@ -204,12 +204,12 @@ fn total(rows: usize, of: impl Fn(usize) -> usize) -> usize {
     (0..rows).map(of).fold(0, usize::saturating_add)
 }
 
-/// Elements of a list and of the lists in it.
+/// Number of elements of a list and of the lists in it.
 fn elements(child: Option<&datafusion::arrow::array::ArrayData>) -> usize {
     child.map_or(0, |child| child.len().saturating_add(elements(child.child_data().first())))
 }
 
-/// Bytes of an argument in all rows.
+/// Bytes of an argument over all rows.
 pub(super) fn size(arg: &ColumnarValue, rows: usize) -> usize {
     match arg {
         ColumnarValue::Array(array) => bytes_of(array),
@@ -230,7 +230,7 @@ pub(super) fn scalar_size(scalar: &ScalarValue) -> usize {
     }
 }
 
-/// How far a step goes in the unit that the ends of a series are numbers of.
+/// The step of a series, in the unit of its ends.
 fn steps(step: &ColumnarValue, of: DataType) -> Result<Numbers> {
     if !matches!(step.data_type(), DataType::Interval(_)) {
         return Numbers::of(step);

@@ -1,17 +1,18 @@
-//! How much memory the values of an expression may take.
+//! Memory limits for the values of expressions.
 //!
-//! The query engine accounts for what its operators keep, and not for what expressions make: `repeat('x', 2000000000)` is twelve
-//! letters and two gigabytes. Here functions that make much of little say how much that will be before they make it, and their
-//! results are reserved in the user's memory for as long as somebody holds them. Constants, which are computed while a statement
-//! is planned and then belong to its plan, have a limit of their own.
+//! The query engine accounts for the state of operators, but not for the results of expressions: `repeat('x',
+//! 2000000000)` has a few letters and makes two gigabytes. Functions whose results can be much larger than their
+//! arguments therefore compute the size first. The result is reserved in the user's memory until it is dropped.
+//! Constants are computed during planning and belong to the plan. They have a limit of their own.
 //!
-//! | module | question |
+//! | module | contents |
 //! |---|---|
-//! | `growth` | how many bytes will a function make of its arguments? |
-//! | `function` | a function that asks first |
-//! | `rule` | operators and constants in plans become such functions |
+//! | `growth` | bytes of a function's result, from its arguments |
+//! | `function` | a function that reserves its result |
+//! | `rule` | rewrites operators and constants in plans to such functions |
 //!
-//! Functions whose results are no larger than their arguments are left alone: what they make is bounded by what was read.
+//! Functions whose results are no larger than their arguments are not changed: the data that was read bounds their
+//! results.
 
 mod function;
 mod growth;
@@ -30,17 +31,17 @@ use datafusion::prelude::SessionContext;
 
 pub(crate) use rule::{BoundConstants, BoundOperators};
 
-/// Results below this are not looked at: there is one of them in work at a time for each operator.
+/// Smaller results are not reserved: each operator has one of them at a time.
 const SMALL: usize = 4 << 20;
-/// Bytes of all constants that are computed while a statement is planned.
+/// Maximum bytes of all constants that are computed while a statement is planned.
 const CONSTANTS_MAX: usize = 64 << 20;
 
-/// Whether all of them are the same for all rows.
+/// Returns true if every argument is the same for all rows.
 pub(crate) fn are_constants(args: &[ColumnarValue]) -> bool {
     args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)))
 }
 
-/// Where the results of a session's expressions are reserved.
+/// The pool in which the results of a session's expressions are reserved.
 #[derive(Debug)]
 pub(crate) struct Room {
     pool: Arc<dyn MemoryPool>,
@@ -53,7 +54,7 @@ impl Room {
         Arc::new(Room { pool, constants: AtomicUsize::new(0) })
     }
 
-    /// Replaces the functions of a session that make much of little.
+    /// Replaces the session's functions whose results can be much larger than their arguments.
     pub(crate) fn bound_functions(self: &Arc<Self>, context: &SessionContext) {
         let state = context.state();
         let known = state.scalar_functions().iter().filter(|(name, of)| **name == of.name());
@@ -62,12 +63,12 @@ impl Room {
         }
     }
 
-    /// A statement begins: it has made no constants.
+    /// Resets the count of constants at the beginning of a statement.
     pub(crate) fn begins(&self) {
         self.constants.store(0, Ordering::Relaxed);
     }
 
-    /// Runs a function that will make so many bytes.
+    /// Reserves `bytes` and runs a function that makes them.
     fn hold(
         &self,
         function: &str,
@@ -106,7 +107,7 @@ impl Room {
     }
 }
 
-/// A buffer, and the memory that is reserved for it.
+/// A buffer and its memory reservation.
 struct Held(Buffer, #[expect(dead_code, reason = "held until the buffer is dropped")] Arc<MemoryReservation>);
 
 impl AsRef<[u8]> for Held {
@@ -115,7 +116,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// The same array; the reservation ends with the last of its buffers.
+/// The same array. The reservation ends with the last of its buffers.
 fn held(array: &ArrayRef, reservation: &Arc<MemoryReservation>) -> Result<ArrayRef> {
     Ok(make_array(held_data(array.to_data(), reservation)?))
 }

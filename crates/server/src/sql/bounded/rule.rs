@@ -1,7 +1,7 @@
-//! Plans in which operators and long constants ask first, too.
+//! Rules that make operators and long constants in plans reserve memory, too.
 //!
-//! `a || b` is an operator, lists are put together by functions that no session knows by name, and a constant becomes as many
-//! copies as there are rows where it is a column of its own.
+//! `a || b` is an operator, functions that join lists are not known to sessions by name, and a constant that is a
+//! column is copied once per row.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use super::function::bounded;
 use super::growth::{Growth, made, scalar_size, size};
 use super::{Room, are_constants};
 
-/// Constants below this are not looked at: copies for a batch of rows are a few megabytes.
+/// Smaller constants are not reserved: their copies for a batch of rows are a few megabytes.
 const SHORT: usize = 4 << 10;
 
-/// Replaces operators, and functions that came from elsewhere than the session.
+/// Replaces operators, and functions that do not come from the session.
 #[derive(Debug)]
 pub(crate) struct BoundOperators(pub(crate) Arc<Room>);
 
@@ -55,8 +55,8 @@ impl AnalyzerRule for BoundOperators {
     }
 }
 
-/// Puts long constants that are columns behind a function that reserves their copies. It is the last rule: what other rules
-/// compute is a constant by then.
+/// Wraps long constants that are columns in a function that reserves their copies. It is the last rule, because
+/// results of other rules are constants by then.
 #[derive(Debug)]
 pub(crate) struct BoundConstants(pub(crate) Arc<Room>);
 
@@ -79,7 +79,7 @@ impl OptimizerRule for BoundConstants {
                     let copied = ScalarUDF::from(Own::new("copied", Volatility::Volatile, &self.0));
                     Transformed::new(call(copied, vec![expr]), true, TreeNodeRecursion::Jump)
                 }
-                // These copy nothing, or ask themselves.
+                // These copy nothing, or reserve their copies themselves.
                 Expr::Alias(_) | Expr::Cast(_) | Expr::Case(_) => Transformed::no(expr),
                 Expr::AggregateFunction(ref of) if of.params.args.len() == 1 => Transformed::no(expr),
                 expr => Transformed::new(expr, false, TreeNodeRecursion::Jump),
@@ -130,7 +130,7 @@ impl ScalarUDFImpl for Own {
         &self.signature
     }
 
-    /// The name that the operator or the constant has.
+    /// The name of the original operator or constant.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(match args {
             [left, right] => {
@@ -180,7 +180,7 @@ fn joined_type(left: &DataType, right: &DataType) -> Result<DataType> {
     PhysicalBinary::new(column("l", 0), Operator::StringConcat, column("r", 1)).data_type(&schema)
 }
 
-/// What the operator makes of these.
+/// The operator's result for these arguments.
 fn joined(args: &[ColumnarValue], rows: usize) -> Result<ColumnarValue> {
     let (mut fields, mut columns) = (Vec::new(), Vec::<ArrayRef>::new());
     let mut side = |arg: &ColumnarValue| -> Arc<dyn PhysicalExpr> {

@@ -1,4 +1,4 @@
-//! Arrays: comparisons with ANY and ALL of their elements, and those of a subquery's rows.
+//! Arrays: comparisons with ANY and ALL of their elements, and arrays of a subquery's rows.
 
 use std::ops::ControlFlow;
 
@@ -13,12 +13,12 @@ use super::literals::elements;
 use crate::sql::QueryError;
 use crate::sql::ast::{array_subquery, binary, nested, only_column, parsed};
 
-/// The first of the two words of an operator between a value and an array; the second is the comparison.
+/// The first of the two words of an operator between a value and an array. The second is the comparison.
 pub(crate) const ANY: &str = "ANY";
-/// The same for all elements.
+/// The first word of a comparison with all elements.
 pub(crate) const ALL: &str = "ALL";
 
-/// Functions that make one row of many, or many of one: they cannot stand inside of another that does.
+/// Functions that make one row of many, or many of one. They cannot stand inside another such function.
 const OF_ROWS: [&str; 17] = [
     "array_agg",
     "avg",
@@ -39,8 +39,8 @@ const OF_ROWS: [&str; 17] = [
     "variance",
 ];
 
-/// Comparisons with a subquery's rows, before its parts are replaced. The query engine takes a column of the subquery for one around
-/// it that has the same name, so they are told apart.
+/// Rewrites a comparison with a subquery's rows, before its parts are replaced. The query engine confuses a column
+/// of the subquery with an outer column of the same name, so the rewrite separates them.
 pub(super) fn before(expr: &mut Expr) -> Result<(), QueryError> {
     let (left, op, right, all) = match &*expr {
         Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
@@ -70,7 +70,7 @@ pub(super) fn before(expr: &mut Expr) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Comparisons as operators, and arrays as aggregates.
+/// Rewrites comparisons to operators, and arrays to aggregates.
 pub(super) fn replaced(expr: &Expr) -> Result<Option<Expr>, QueryError> {
     match compared(expr) {
         None => array_subquery(expr).map(array_of).transpose(),
@@ -78,7 +78,7 @@ pub(super) fn replaced(expr: &Expr) -> Result<Option<Expr>, QueryError> {
     }
 }
 
-/// A comparison with ANY or ALL of an array as an operator, whose sides have types when it is planned.
+/// A comparison with ANY or ALL of an array as an operator. Its operands have types when it is planned.
 pub(crate) fn compared(expr: &Expr) -> Option<Expr> {
     let compared = |left: &Expr, quantifier: &str, op: String, right: &Expr| {
         let op = BinaryOperator::PGCustomBinaryOperator(vec![quantifier.to_owned(), op]);
@@ -106,14 +106,14 @@ pub(crate) fn compared(expr: &Expr) -> Option<Expr> {
 ///
 /// # Errors
 ///
-/// It is malformed.
+/// If the text is malformed.
 pub(crate) fn array_elements(text: &str) -> Result<Vec<Option<String>>, DataFusionError> {
     elements(text.trim()).ok_or_else(|| {
         plan_datafusion_err!("malformed array literal: {text:?}: write '{{1,2}}' or ARRAY[1, 2]")
     })
 }
 
-/// `ARRAY(SELECT ...)`: empty where there is no row.
+/// `ARRAY(SELECT ...)`. It is empty if there are no rows.
 fn array_of(query: &Query) -> Result<Expr, QueryError> {
     let of = match plain(query)? {
         Some(of) => of,
@@ -136,7 +136,8 @@ fn listed(by: &[OrderByExpr]) -> String {
     }
 }
 
-/// One row for each that a table has: the aggregate takes its place, so that columns around it can be read.
+/// The aggregate of a query with one row per table row. It takes the place of the column, so that the query can
+/// still read outer columns.
 fn plain(query: &Query) -> Result<Option<Query>, QueryError> {
     let SetExpr::Select(select) = query.body.as_ref() else { return Ok(None) };
     let Some(expr) = only_column(select) else { return Ok(None) };
@@ -166,7 +167,7 @@ fn is_of_rows(expr: &Expr) -> bool {
     found.is_break()
 }
 
-/// The aggregate of any other query, which cannot read what is around it.
+/// The aggregate of any other query. It cannot read outer columns.
 fn derived(query: &Query) -> Result<Query, QueryError> {
     let by = order_of(query);
     let (mut inner, mut place, mut order) = (query.clone(), "", String::new());

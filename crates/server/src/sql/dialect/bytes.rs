@@ -1,8 +1,8 @@
-//! Texts that are bytes: `\x00ff` in hexadecimal digits, or characters with escapes, as `a\\b\377`.
+//! Bytes written as text: `\x00ff` in hexadecimal digits, or characters with escapes such as `a\\b\377`.
 
 use crate::sql::QueryError;
 
-/// The bytes that PostgreSQL's `bytea` reads in a text.
+/// The bytes that PostgreSQL's `bytea` reads from a text.
 pub(crate) fn bytea(text: &str) -> Result<Vec<u8>, QueryError> {
     match text.strip_prefix("\\x") {
         Some(digits) => hex(digits),
@@ -10,7 +10,7 @@ pub(crate) fn bytea(text: &str) -> Result<Vec<u8>, QueryError> {
     }
 }
 
-/// Pairs of digits; space may stand between pairs.
+/// Pairs of hexadecimal digits, with optional spaces between pairs.
 fn hex(digits: &str) -> Result<Vec<u8>, QueryError> {
     let mut bytes = Vec::with_capacity(digits.len() / 2);
     let mut rest = digits.chars();
@@ -31,7 +31,7 @@ fn hex(digits: &str) -> Result<Vec<u8>, QueryError> {
     Ok(bytes)
 }
 
-/// A backslash goes before another one, or before three octal digits.
+/// Characters with escapes: a backslash before another one, or before three octal digits.
 fn escaped(text: &str) -> Result<Vec<u8>, QueryError> {
     let wrong = || QueryError::other("22P02", "invalid input syntax for type bytea");
     let octal = |byte: &u8| (b'0'..=b'7').contains(byte).then(|| byte - b'0');

@@ -1,4 +1,4 @@
-//! `FETCH FIRST`: a limit, or with WITH TIES a condition on the rank of a row.
+//! `FETCH FIRST` as a limit. With WITH TIES, as a condition on the rank of a row.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Fetch, Function, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem,
@@ -8,10 +8,10 @@ use datafusion::sql::sqlparser::ast::{
 use crate::sql::QueryError;
 use crate::sql::ast::{binary, folded, function, nested, number};
 
-/// What to write where a query has more than one SELECT.
+/// Advice for queries with more than one SELECT.
 const IN_FROM: &str = "write SELECT * FROM (...) AS q ORDER BY ... FETCH FIRST n ROWS WITH TIES";
 
-/// Makes it one of them.
+/// Rewrites the clause.
 pub(super) fn fetch(query: &mut Query, fetch: Fetch) -> Result<(), QueryError> {
     if fetch.percent {
         return Err(QueryError::unsupported(
@@ -35,7 +35,7 @@ pub(super) fn fetch(query: &mut Query, fetch: Fetch) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Rows that are ranked behind the last one are left out. OFFSET skips rows, whatever their rank.
+/// Leaves out rows whose rank is beyond the last row. OFFSET skips rows by number, not by rank.
 fn with_ties(query: &mut Query, rows: Expr) -> Result<(), QueryError> {
     let Some(OrderByKind::Expressions(order)) = query.order_by.as_ref().map(|order| &order.kind) else {
         return Err(QueryError::other("42601", "WITH TIES cannot be specified without ORDER BY clause"));
@@ -69,7 +69,8 @@ fn with_ties(query: &mut Query, rows: Expr) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// What is ordered by, where positions and names of columns that are selected mean nothing.
+/// The expression to sort by. Positions and names of selected columns are replaced, because they have no meaning in
+/// a window.
 pub(super) fn ordered(by: &OrderByExpr, select: &Select) -> Result<OrderByExpr, QueryError> {
     let of = |item: &SelectItem| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr.clone()),

@@ -1,4 +1,4 @@
-//! Clauses and expressions, each replaced by one that means the same.
+//! Clauses and expressions that are replaced by equivalent ones.
 
 use std::ops::ControlFlow;
 
@@ -13,11 +13,11 @@ use super::{arrays, fetch};
 use crate::sql::QueryError;
 use crate::sql::ast::{binary, call, cast, literal, nested, number, text};
 
-/// Functions that return rows, of one column with their name, and the function of a list that the query engine has instead.
+/// Functions that return rows, whose column has the function's name, and the query engine's list functions for them.
 const ROWS_OF: [(&str, &str); 2] =
     [("generate_series", "generate_series"), ("string_to_table", "string_to_array")];
 
-/// Functions that the query engine has by another name.
+/// Functions that have another name in the query engine.
 const RENAMED: [(&str, &str); 8] = [
     ("ceiling", "ceil"),
     ("current_catalog", "current_database"),
@@ -29,10 +29,10 @@ const RENAMED: [(&str, &str); 8] = [
     ("variance", "var_samp"),
 ];
 
-/// Names of the order by bytes, which is the only one there is.
+/// Names of the only collation, the order of bytes.
 const BY_BYTES: [&str; 4] = ["c", "posix", "ucs_basic", "default"];
 
-/// Replaces them.
+/// The visitor that replaces them.
 pub(super) struct Forms;
 
 impl VisitorMut for Forms {
@@ -114,7 +114,7 @@ fn rows_of(function: &Function) -> Option<(&'static str, &'static str)> {
     ROWS_OF.into_iter().find(|(rows, _)| plain && name.eq_ignore_ascii_case(rows))
 }
 
-/// What a word without parentheses means: times on the session's clock.
+/// The replacement of a word without parentheses: times on the session's clock.
 fn word(name: &str) -> Option<Expr> {
     let here = || call("to_local_time", vec![call("now", Vec::new())]);
     match name {
@@ -186,7 +186,7 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
     })
 }
 
-/// A value as JSON, which is a text here that a function has checked, or brought into the form of jsonb.
+/// A cast to JSON. JSON is a text that a function has checked, or has converted to the form of jsonb.
 fn json(data_type: &DataType, of: &Expr) -> Option<Expr> {
     let name = match data_type {
         DataType::JSON => "json",
@@ -196,7 +196,7 @@ fn json(data_type: &DataType, of: &Expr) -> Option<Expr> {
     Some(call(name, vec![cast(of.clone(), DataType::Text)]))
 }
 
-/// Functions with other arguments.
+/// Calls of functions with other arguments.
 fn called(function: &mut Function) -> Option<Expr> {
     let name = function.name.to_string().to_ascii_lowercase();
     let FunctionArguments::List(list) = &function.args else {
@@ -215,7 +215,7 @@ fn called(function: &mut Function) -> Option<Expr> {
         })
         .collect();
     match (name.as_str(), &args[..]) {
-        // What PostgreSQL says it means.
+        // The definition in PostgreSQL's documentation.
         ("date_trunc", [field, time, zone]) => {
             let zone = || (*zone).clone();
             let time = cast((*time).clone(), DataType::Timestamp(None, TimezoneInfo::WithTimeZone));
@@ -281,7 +281,7 @@ fn decimal(expr: &Expr) -> Option<(i128, u32)> {
     Some((digits.parse().ok()?, u32::try_from(fraction.len()).ok()?))
 }
 
-/// A pattern of SIMILAR TO as a regular expression: it has to fit the whole text.
+/// A pattern of SIMILAR TO as a regular expression, which has to match the whole text.
 fn similar(pattern: &str, escape: Option<char>) -> String {
     let (mut regex, mut rest) = (String::from("^(?s:"), pattern.chars());
     let mut in_set = false;

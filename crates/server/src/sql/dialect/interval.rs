@@ -1,7 +1,8 @@
-//! Intervals as PostgreSQL writes them and takes them: with a clock (`1 day 02:30:00`), backwards (`1 day ago`), in ISO 8601
+//! Intervals in PostgreSQL's input forms: with a clock (`1 day 02:30:00`), backwards (`1 day ago`), in ISO 8601
 //! (`P1DT2H`).
 
-/// The same interval in words that the query engine reads; nothing if it reads this text itself, or nobody does.
+/// The same interval in words that the query engine reads. `None` if the engine reads the text itself, or if the
+/// text is invalid.
 pub(super) fn in_words(text: &str) -> Option<String> {
     let text = text.trim();
     if let Some(rest) = text.strip_prefix('P') {
@@ -48,7 +49,7 @@ fn clock(word: &str) -> Option<String> {
     Some(named.collect::<Vec<_>>().join(" "))
 }
 
-/// Every number with the other sign.
+/// The text with the opposite sign of every number.
 fn turned(text: &str) -> String {
     let turn = |word: &str| match word.strip_prefix('-') {
         Some(rest) => rest.to_owned(),
@@ -58,7 +59,7 @@ fn turned(text: &str) -> String {
     text.split_whitespace().map(turn).collect::<Vec<_>>().join(" ")
 }
 
-/// What follows the P of ISO 8601, with units.
+/// The rest after the P of ISO 8601, with units in words.
 fn iso(rest: &str) -> Option<String> {
     let (dates, times) = rest.split_once('T').unwrap_or((rest, ""));
     let mut words = Vec::new();

@@ -1,7 +1,8 @@
-//! Casts that mean something else to PostgreSQL: texts that become bytes, times, intervals or lists, in forms that the query engine does not
-//! read, and numbers with a fraction that become whole ones, which it cuts and PostgreSQL rounds.
+//! Casts whose meaning differs in PostgreSQL. Some casts of text to bytes, times, intervals or lists have forms that
+//! the query engine does not read. Casts of fractions to integers round in PostgreSQL and truncate in the query
+//! engine.
 //!
-//! What becomes what is known when types are, so this is a rule on plans: `at > 'epoch'` is a cast there.
+//! Types decide which casts these are, so this is a rule on plans: `at > 'epoch'` is a cast there.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::bytes::bytea;
 use super::interval::in_words;
 
-/// Replaces them.
+/// The rule that replaces them.
 #[derive(Debug)]
 pub(crate) struct Literals;
 
@@ -48,7 +49,7 @@ impl AnalyzerRule for Literals {
     }
 }
 
-/// What PostgreSQL makes of a cast.
+/// PostgreSQL's meaning of a cast.
 fn casted(expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Transformed<Expr>> {
     let (of, to) = match &expr {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
@@ -72,7 +73,7 @@ fn casted(expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Trans
     })
 }
 
-/// A text as bytes; NULL if it is none and may be wrong.
+/// A text as bytes. With `may_be_wrong`, an invalid text is NULL.
 fn bytes(text: &str, to: &DataType, may_be_wrong: bool) -> Result<Expr> {
     let bytes = match bytea(text) {
         Ok(bytes) => Some(bytes),
@@ -82,7 +83,7 @@ fn bytes(text: &str, to: &DataType, may_be_wrong: bool) -> Result<Expr> {
     Ok(lit(ScalarValue::Binary(bytes).cast_to(to)?))
 }
 
-/// A number with a fraction as a whole one.
+/// A number with a fraction as an integer.
 fn whole(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let is_round = |of: &Expr| matches!(of, Expr::ScalarFunction(of) if of.func.name() == "round");
     let from = of.get_type(schema).ok()?;
@@ -90,7 +91,7 @@ fn whole(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     (has_fraction && !is_round(of)).then(|| cast(round().call(vec![of.clone()]), to.clone()))
 }
 
-/// The text as a value of the type; nothing if the query engine reads it as well.
+/// The text as a value of the type. `None` if the query engine reads the text in the same way.
 fn read(text: &str, to: &DataType, config: &ConfigOptions) -> Option<Expr> {
     let now = || now(config).call(vec![]);
     match to {
@@ -113,20 +114,20 @@ fn read(text: &str, to: &DataType, config: &ConfigOptions) -> Option<Expr> {
     }
 }
 
-/// Today, or so many days from it.
+/// The date `days` days from today.
 fn day(days: i32) -> Expr {
     let today = cast(current_date().call(vec![]), DataType::Int32);
     cast(today + lit(days), DataType::Date32)
 }
 
-/// What a text says about time.
+/// The meaning of a text about time.
 #[derive(Debug, PartialEq)]
 enum Word {
     Epoch,
     Now,
-    /// Midnight so many days from today.
+    /// Midnight, a number of days from today.
     Day(i32),
-    /// The same in digits that the query engine reads.
+    /// The same time in digits that the query engine reads.
     Text(String),
 }
 
@@ -142,7 +143,7 @@ fn word(text: &str) -> Option<Word> {
     })
 }
 
-/// A time with its seconds, a date with all its digits: `2024-3-9 17:05` becomes `2024-03-09 17:05:00`.
+/// A time with its seconds and a date with all its digits: `2024-3-9 17:05` becomes `2024-03-09 17:05:00`.
 fn in_full(text: &str) -> Option<String> {
     let (date, time) = text.split_once([' ', 'T']).unwrap_or((text, ""));
     let slashes = date.contains('/');
@@ -174,7 +175,8 @@ fn in_full(text: &str) -> Option<String> {
     }
 }
 
-/// The elements of `{1,2,NULL}`, as a list of that type; nothing if it is no such text, or an element does not fit.
+/// The elements of `{1,2,NULL}` as a list of that type. `None` if the text has another form, or an element does not
+/// fit.
 fn list(text: &str, of: &DataType) -> Option<Expr> {
     let elements = elements(text.trim())?;
     let texts: ArrayRef = Arc::new(StringArray::from(elements));

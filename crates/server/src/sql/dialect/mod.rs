@@ -1,16 +1,16 @@
-//! What PostgreSQL's SQL says that the query engine's says otherwise, or not at all.
+//! Translation of PostgreSQL's SQL to that of the query engine.
 //!
-//! | module | what becomes what |
+//! | module | translation |
 //! |---|---|
 //! | `arrays` | comparisons with ANY and ALL of an array, `ARRAY(SELECT ...)` |
 //! | `fetch` | FETCH FIRST |
 //! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock, casts to JSON |
-//! | `names` | columns without a name get PostgreSQL's, and columns with equal names may stand side by side |
+//! | `names` | PostgreSQL's names for columns without a name; several columns with equal names |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
-//! | `bytes` | texts that are bytes |
+//! | `bytes` | bytes written as text |
 //!
-//! `names` and `forms`, which asks `fetch` and `arrays`, change the statement as it was read, `literals` the plan, where
-//! types are known.
+//! `names` and `forms` change the parsed statement; `forms` calls `fetch` and `arrays`. `literals` changes the plan,
+//! where types are known.
 
 mod arrays;
 mod bytes;
@@ -37,7 +37,7 @@ use super::QueryError;
 ///
 /// # Errors
 ///
-/// It has a form that the query engine would give another meaning.
+/// If it has a form that the query engine would understand differently.
 pub(crate) fn translated(mut statement: Statement) -> Result<Statement, QueryError> {
     translate(&mut statement)?;
     mend_statement(&mut statement);
@@ -53,7 +53,7 @@ fn translate(statement: &mut Statement) -> Result<(), QueryError> {
 }
 
 fn translate_ast(ast: &mut Ast) -> Result<(), QueryError> {
-    // Names are those of what was written.
+    // Names come from the original text.
     match ast {
         Ast::Query(query) => names::name_columns(query),
         Ast::Explain { statement, .. } => {

@@ -1,10 +1,10 @@
-//! Names of columns: PostgreSQL's for those that have none, and equal ones side by side.
+//! Names of columns: PostgreSQL's names for columns without one, and equal names in one result.
 //!
-//! The query engine names a column without a name after its expression, and refuses two columns with the same name. PostgreSQL
-//! calls `count(*)` `count` and has as many of them as one likes. Here such columns get a name of their own that ends with
-//! [`MARK`] and a number; whoever is told the columns of a result is told them without.
+//! The query engine names a column without a name after its expression, and refuses two columns with the same name.
+//! PostgreSQL calls `count(*)` `count` and allows any number of such columns. Here such columns get unique names
+//! that end with [`MARK`] and a number. Clients get the names without these endings.
 //!
-//! Only columns that somebody may see or name are looked at: those of the statement, of subqueries in FROM and of WITH.
+//! Only columns that have a visible name are renamed: those of the statement, of subqueries in FROM and of WITH.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,12 +19,12 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::sql::ast::{folded, number};
 
-/// The name as it is told.
+/// The name that clients get.
 pub(crate) fn shown(name: &str) -> &str {
     name.split_once(MARK).map_or(name, |(name, _)| name)
 }
 
-/// The columns as they are told.
+/// The columns with the names that clients get.
 pub(crate) fn shown_schema(schema: &SchemaRef) -> SchemaRef {
     if schema.fields().iter().all(|field| !field.name().contains(MARK)) {
         return schema.clone();
@@ -66,7 +66,7 @@ fn select(select: &mut Select, order: Option<&mut OrderBy>) {
         |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     let all = select.projection.iter().any(is_all);
     let mut seen = HashSet::new();
-    // What a name in ORDER BY means that was the name of a column only to PostgreSQL.
+    // Names that ORDER BY can use only in PostgreSQL, with the positions of their columns.
     let mut only_here: Vec<(String, usize)> = Vec::new();
     for (at, item) in select.projection.iter_mut().enumerate() {
         let (expr, named) = match item {
@@ -89,7 +89,7 @@ fn select(select: &mut Select, order: Option<&mut OrderBy>) {
             only_here.push((name.clone(), at + 1));
         }
         if matches!(select.distinct, Some(Distinct::Distinct)) {
-            // The query engine looks for what it sorts by among the columns as they are named.
+            // The query engine looks up sort expressions among the columns under their new names.
             order.iter_mut().filter(|by| ***by == expr).for_each(|by| **by = number(at + 1));
         }
         let name = if marked { format!("{name}{MARK}{}", at + 1) } else { name };
@@ -130,7 +130,7 @@ fn column_name(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The name that PostgreSQL gives a column (`FigureColname` there), and whether it is that of a column that is read.
+/// The name that PostgreSQL gives a column (`FigureColname`), and true if it comes from a column that is read.
 fn figured(expr: &Expr) -> (String, bool) {
     match figure(expr) {
         Some(Figure { name, of_column, .. }) => (name.into_owned(), of_column),
@@ -140,7 +140,7 @@ fn figured(expr: &Expr) -> (String, bool) {
 
 struct Figure {
     name: Cow<'static, str>,
-    /// Whether a cast or CASE around it leaves it the name.
+    /// Set if a surrounding cast or CASE keeps the name.
     strong: bool,
     of_column: bool,
 }
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Asked of PostgreSQL 15.
+    /// The names are output of PostgreSQL 15.
     #[test]
     fn names_are_those_of_postgres() {
         for (expr, name) in [

@@ -1,11 +1,11 @@
-//! Functions that answer the same whatever they are asked.
+//! Functions with a constant result.
 
 use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Signature, TypeSignature, Volatility};
 use datafusion::scalar::ScalarValue;
 
 use super::declared::holding;
 
-/// A function with one answer, for any number of arguments of any type.
+/// A function with a constant result, for any number of arguments of any type.
 pub(super) fn udf(name: &str, value: ScalarValue) -> ScalarUDF {
     holding(name, anything(), value.data_type(), move |_| Ok(ColumnarValue::Scalar(value.clone())))
 }

@@ -1,7 +1,9 @@
-//! `x = ANY (array)` and `x < ALL (array)`, whose NULLs are PostgreSQL's: no element is equal only where none may be.
+//! `x = ANY (array)` and `x < ALL (array)` with PostgreSQL's rules for NULL: the result is false only if no element
+//! can be equal.
 //!
-//! An array that is written down becomes a list of values (`x IN (1, 2)`), by which files are skipped; so does one that is bound,
-//! when it is known. Others are looked at row by row. In statements these become an operator of two words: `dialect::arrays`.
+//! A literal array becomes a list of values (`x IN (1, 2)`), which can skip files. A bound array does so when its
+//! value is known. Other arrays are compared row by row. Statements write these comparisons as an operator of two
+//! words: `dialect::arrays`.
 
 use std::sync::Arc;
 
@@ -25,13 +27,13 @@ use crate::sql::dialect::{ALL, ANY, array_elements};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Quantified {
     op: Operator,
-    /// With all of them rather than with any.
+    /// Set for ALL.
     all: bool,
     name: String,
     signature: Signature,
 }
 
-/// The comparison that the words of an operator mean; nothing if it is another operator.
+/// The comparison for an operator of two words. `None` for other operators.
 pub(super) fn planned(
     words: &[String],
     left: &Expr,
@@ -106,7 +108,7 @@ fn operator(written: &str) -> Option<Operator> {
 /// Compares values one by one.
 type Compare = fn(&dyn Datum, &dyn Datum) -> Result<BooleanArray, ArrowError>;
 
-/// What compares a value with each element; nothing for what is no plain comparison.
+/// The function that compares a value with each element. `None` for operators that are no plain comparison.
 fn kernel(op: Operator) -> Option<Compare> {
     Some(match op {
         Operator::Eq => cmp::eq,
@@ -119,7 +121,7 @@ fn kernel(op: Operator) -> Option<Compare> {
     })
 }
 
-/// The elements of an array that is written as a text, which have the type of what they are compared with.
+/// The elements of an array that is written as a text. They have the type of the value that they are compared with.
 fn written(text: &str, of: &DataType) -> Result<Vec<Expr>> {
     let typed = |text: Option<String>| match of {
         _ if text.is_none() => lit(ScalarValue::Null),
@@ -135,7 +137,7 @@ impl Quantified {
         Quantified { op, all, name, signature: Signature::user_defined(Volatility::Immutable) }
     }
 
-    /// The comparison with elements that are known.
+    /// The comparison with known elements.
     fn among(&self, left: &Expr, elements: Vec<Expr>) -> Expr {
         match (self.op, self.all) {
             _ if elements.is_empty() => lit(self.all),
@@ -146,7 +148,7 @@ impl Quantified {
         }
     }
 
-    /// Comparisons side by side; as a tree, which is not deep.
+    /// The comparisons as a balanced tree, which is not deep.
     fn halves(&self, left: &Expr, elements: &[Expr]) -> Expr {
         match elements {
             [one] => self.one(left.clone(), one.clone()),
@@ -171,7 +173,7 @@ impl Quantified {
         }
     }
 
-    /// What holds for one value.
+    /// The result for one value.
     fn compared(&self, value: &ArrayRef, elements: &ArrayRef) -> Result<Option<bool>> {
         if elements.is_empty() {
             return Ok(Some(self.all));

@@ -1,7 +1,7 @@
-//! `width_bucket`: in which of equally wide parts of a range a value is, or behind how many bounds; and `div`, the whole part of a
-//! quotient.
+//! `width_bucket`: the number of a value's bucket, among equally wide parts of a range or between given bounds.
+//! `div`: a quotient without its fraction.
 //!
-//! Whole and exact numbers are computed with exactly, as PostgreSQL does.
+//! Integers and decimals are computed exactly, as in PostgreSQL.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) fn register(context: &SessionContext) {
     context.register_udf(div.immutable());
 }
 
-/// The type in which numbers are computed with: exact ones if all are.
+/// The type of the computation: an exact one if all arguments are exact.
 fn common(types: &[DataType]) -> Option<DataType> {
     let mut scale = 0;
     for of in types {
@@ -76,7 +76,7 @@ fn width_bucket(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     Ok(ColumnarValue::Array(Arc::new(buckets)))
 }
 
-/// Behind how many bounds a value is.
+/// The number of bounds that are not above a value.
 fn behind(of: &ArrayRef, bounds: &ArrayRef, row: usize) -> Result<Option<i32>> {
     let bounds = bounds.as_list::<i32>();
     if of.is_null(row) || bounds.is_null(row) {
@@ -90,7 +90,7 @@ fn behind(of: &ArrayRef, bounds: &ArrayRef, row: usize) -> Result<Option<i32>> {
     Ok(i32::try_from(below.true_count()).ok())
 }
 
-/// The bucket of a value, of a range and of how many there are.
+/// Computes the bucket from a value, the two ends of a range, and the number of buckets.
 type Bucket<T> = fn(T, T, T, i32) -> Result<Option<i32>>;
 
 fn rows<T: ArrowPrimitiveType>(arrays: &[ArrayRef], bucket: Bucket<T::Native>) -> Result<Int32Array> {
@@ -116,7 +116,7 @@ fn rows<T: ArrowPrimitiveType>(arrays: &[ArrayRef], bucket: Bucket<T::Native>) -
     (0..values.len()).map(row).collect()
 }
 
-/// Nothing where the number of the bucket is too large.
+/// `None` if the number of the bucket is too large.
 fn of_floats(value: f64, low: f64, high: f64, count: i32) -> Result<Option<i32>> {
     if value.is_nan() || !low.is_finite() || !high.is_finite() {
         return exec_err!("a bound or the value is no number: invalid argument for width_bucket");
@@ -128,7 +128,7 @@ fn of_floats(value: f64, low: f64, high: f64, count: i32) -> Result<Option<i32>>
     if value >= high {
         return Ok(count.checked_add(1));
     }
-    // Rounded it may be the end of the range, where the value is not.
+    // Rounding may give the end of the range for a value below it.
     let place = f64::from(count) * ((value - low) / (high - low));
     Ok(Some((place as i32).min(count - 1) + 1))
 }
@@ -188,7 +188,7 @@ fn quotients<T: ArrowPrimitiveType>(
 mod tests {
     use super::*;
 
-    /// Asked of PostgreSQL 15.
+    /// The values are output of PostgreSQL 15.
     #[test]
     fn buckets_are_those_of_postgres() {
         for (value, low, high, count, bucket) in [

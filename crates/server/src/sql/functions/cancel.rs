@@ -1,5 +1,5 @@
-//! `pg_cancel_backend` and `pg_terminate_backend`: stop what a session runs, for its own user and for administrators. The
-//! connection stays with both.
+//! `pg_cancel_backend` and `pg_terminate_backend`: stop a session's statement, for the session's own user and for
+//! administrators. Both keep the connection.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use super::super::activity::Viewer;
 use super::super::{Registry, Stop};
 use super::declared::holding;
 
-/// Its names.
+/// The names of the function.
 pub(super) const NAMES: [&str; 2] = ["pg_cancel_backend", "pg_terminate_backend"];
 
-/// The function, for whoever asks.
+/// The function for a user.
 pub(super) fn udf(name: &str, registry: Arc<Registry>, viewer: Viewer) -> ScalarUDF {
-    // A number that is written down is a bigint to the query engine.
+    // A literal number is a bigint in the query engine.
     let signature = Signature::exact(vec![DataType::Int64], Volatility::Volatile);
     holding(name, signature, DataType::Boolean, move |args| {
         let numbers = ColumnarValue::values_to_arrays(args)?.swap_remove(0);
@@ -26,7 +26,8 @@ pub(super) fn udf(name: &str, registry: Arc<Registry>, viewer: Viewer) -> Scalar
     })
 }
 
-/// Stops what the session with this number runs; whether there is such a session that this user may stop.
+/// Stops the statement of the session with this number. Returns true if there is such a session and the user may
+/// stop it.
 fn stop(registry: &Registry, viewer: &Viewer, number: i64) -> bool {
     let sessions = registry.sessions();
     let found = sessions.iter().find(|s| i64::from(s.number()) == number && viewer.may_see(s));

@@ -1,4 +1,4 @@
-//! What time it is now, apart from when the statement began; and the name of a value's type.
+//! The current time, independent of the statement's start; and the name of a value's type.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,7 +1,7 @@
-//! A function in five lines: its name, what it takes, what it gives, how it is computed.
+//! Short declarations of functions: name, argument types, result type, computation.
 //!
-//! For functions that have no more to say; [`holding`] is for those that hold something. Others implement [`ScalarUDFImpl`]: those
-//! whose type follows from a value, or that become another expression.
+//! They suit functions without further properties. [`holding`] is for functions that hold a value. Other functions
+//! implement [`ScalarUDFImpl`]: those whose type depends on a value, and those that become another expression.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// What a function is.
+/// A declared function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Function {
     pub(super) name: &'static str,
-    /// The types that arguments of these types are cast to; an error if they do not fit. It is asked again with what it said.
+    /// Coerces argument types. Must be idempotent. Returns an error if the types do not fit.
     pub(super) takes: fn(&[DataType]) -> Result<Vec<DataType>>,
-    /// The type of what it makes of them.
+    /// The result type for these argument types.
     pub(super) gives: fn(&[DataType]) -> DataType,
     pub(super) compute: fn(&ScalarFunctionArgs) -> Result<ColumnarValue>,
 }
 
 impl Function {
-    /// The function, which gives the same for the same arguments.
+    /// The function as immutable: the same result for the same arguments.
     pub(super) fn immutable(self) -> ScalarUDF {
         self.with(Volatility::Immutable)
     }
 
-    /// The function, which gives the same for the same arguments within a statement.
+    /// The function as stable: the same result for the same arguments within a statement.
     pub(super) fn stable(self) -> ScalarUDF {
         self.with(Volatility::Stable)
     }
@@ -40,8 +40,8 @@ impl Function {
     }
 }
 
-/// A function that computes its values from more than its arguments: from what the closure holds. It gives one type, and is equal
-/// to itself only.
+/// A function that computes its results from its arguments and from values in the closure. It has one result type,
+/// and equals only itself.
 pub(super) fn holding(
     name: &str,
     signature: Signature,
@@ -51,7 +51,7 @@ pub(super) fn holding(
     ScalarUDF::from(SimpleScalarUDF::new_with_signature(name, signature, gives, Arc::new(compute)))
 }
 
-/// See [`Function`]; names tell them apart.
+/// See [`Function`]. Equality is that of the names.
 #[derive(Debug)]
 struct Declared {
     function: Function,

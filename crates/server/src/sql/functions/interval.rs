@@ -1,5 +1,5 @@
-//! An interval times a number, which the query engine does not have (`n * interval '1 second'`), and the length of an interval, by
-//! which PostgreSQL compares them.
+//! The product of an interval and a number, which the query engine lacks (`n * interval '1 second'`), and the length
+//! of an interval, by which PostgreSQL compares intervals.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 
 use super::declared::Function;
 
-/// Days that a part of a month has, and nanoseconds of a day, as PostgreSQL counts them.
+/// Days of a month and nanoseconds of a day, as PostgreSQL counts them.
 const DAYS: f64 = 30.0;
 const NANOSECONDS: f64 = 86_400e9;
 
@@ -44,7 +44,7 @@ fn products(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     Ok(ColumnarValue::Array(Arc::new(products)))
 }
 
-/// How long an interval is, in microseconds: a month has thirty days, and a day 24 hours.
+/// The length of an interval in microseconds. A month has thirty days, and a day 24 hours.
 pub(super) fn interval_microseconds() -> ScalarUDF {
     let takes = |types: &[DataType]| match types {
         [DataType::Interval(_)] => Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano)]),
@@ -70,14 +70,14 @@ fn microseconds(interval: IntervalMonthDayNano) -> i64 {
     i64::try_from(length).unwrap_or(if length < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// What is left of months becomes days, what is left of days becomes time.
+/// Fractions of months become days, and fractions of days become time.
 fn times(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
     let IntervalMonthDayNano { months, days, nanoseconds } = interval;
     let (months, rest) = parts(f64::from(months) * factor);
     let (own_days, own_rest) = parts(f64::from(days) * factor);
     let (more_days, more_rest) = parts(rest * DAYS);
     let days = own_days + more_days;
-    // Nanoseconds beyond 2^53 would lose digits: whole factors are exact.
+    // Nanoseconds beyond 2^53 would lose digits. Products with an integer are exact.
     let time = match factor.fract() == 0.0 && factor.abs() < 9e15 {
         true => nanoseconds.checked_mul(factor as i64),
         false => whole(nanoseconds as f64 * factor),
@@ -91,7 +91,8 @@ fn times(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDay
     }
 }
 
-/// The whole part of a number, and the rest. What differs from a whole number by less than a microsecond of a day is one.
+/// The integer part of a number, and the rest. A number within a microsecond of a day from an integer counts as that
+/// integer.
 fn parts(number: f64) -> (f64, f64) {
     let near = number.round();
     if (number - near).abs() < 1e-11 {

@@ -1,5 +1,5 @@
-//! `justify_hours`, `justify_days`, `justify_interval`: hours beyond a day become days, days beyond a month of thirty become months,
-//! and all parts get one sign.
+//! `justify_hours`, `justify_days`, `justify_interval`: 24 hours become a day, thirty days become a month, and all
+//! parts get one sign.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 const DAY: i64 = 86_400_000_000_000;
 const DAYS_OF_MONTH: i32 = 30;
 
-/// Nothing where a part of the interval becomes too large.
+/// `None` if a part of the interval becomes too large.
 type Justify = fn(IntervalMonthDayNano) -> Option<IntervalMonthDayNano>;
 
 pub(super) fn register(context: &SessionContext) {
@@ -94,7 +94,7 @@ fn both(of: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
 mod tests {
     use super::*;
 
-    /// Asked of PostgreSQL 15.
+    /// The values are output of PostgreSQL 15.
     #[test]
     fn intervals_are_justified_as_postgres_does() {
         const HOUR: i64 = DAY / 24;

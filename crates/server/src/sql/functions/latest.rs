@@ -1,8 +1,8 @@
-//! What was made of the latest text: functions get the same pattern or template for all rows, as a rule, and read it once.
+//! A cache of one parsed text. Functions usually get the same pattern or template for all rows, and parse it once.
 
 use datafusion::common::Result;
 
-/// See the module.
+/// See the module's documentation.
 pub(super) struct Latest<T>(Option<(String, T)>);
 
 impl<T> Latest<T> {
@@ -10,7 +10,7 @@ impl<T> Latest<T> {
         Latest(None)
     }
 
-    /// What `read` makes of this text, or made of it for the row before.
+    /// The result of `read` for this text, or the cached result if the text is the same as before.
     pub(super) fn of(&mut self, text: &str, read: impl FnOnce(&str) -> Result<T>) -> Result<&T> {
         let latest = match self.0.take().filter(|(of, _)| of == text) {
             Some(latest) => latest,

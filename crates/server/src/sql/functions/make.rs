@@ -1,7 +1,7 @@
-//! Dates, times and intervals put together from numbers: `make_time`, `make_timestamp`, `make_interval`.
+//! Dates, times and intervals made from numbers: `make_time`, `make_timestamp`, `make_interval`.
 //!
-//! Seconds may have a fraction, as in PostgreSQL; the query engine's `make_time` takes whole ones. `make_date` is the query engine's.
-//! Arguments have no names: `make_interval(0, 0, 0, 3)` is three days.
+//! Seconds may have a fraction, as in PostgreSQL; the query engine's `make_time` takes integers. `make_date` is the
+//! query engine's. Arguments cannot be named: `make_interval(0, 0, 0, 3)` is three days.
 
 use std::sync::Arc;
 
@@ -55,9 +55,9 @@ pub(super) fn register(context: &SessionContext) {
     FUNCTIONS.into_iter().for_each(|function| context.register_udf(function.immutable()));
 }
 
-/// As many numbers.
+/// Coerces all arguments to numbers.
 fn numbers(types: &[DataType], fits: bool, wanted: &str) -> Result<Vec<DataType>> {
-    // Types are looked at again when they have been changed to those that are returned here.
+    // Coerced types are checked again, so the returned types must be accepted, too.
     let number = |of: &DataType| of.is_numeric() || of.is_null() || of.is_string();
     if !fits || !types.iter().all(number) {
         return plan_err!("{wanted} as numbers; seconds may have a fraction");
@@ -65,7 +65,7 @@ fn numbers(types: &[DataType], fits: bool, wanted: &str) -> Result<Vec<DataType>
     Ok(vec![DataType::Float64; types.len()])
 }
 
-/// What is made of the numbers of each row; NULL if one is.
+/// The result for the numbers of each row. NULL if a number is NULL.
 fn made<A: FromIterator<Option<T>>, T>(args: &ScalarFunctionArgs, of: fn(&[f64]) -> Result<T>) -> Result<A> {
     let columns: Vec<ArrayRef> =
         args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<_>>()?;

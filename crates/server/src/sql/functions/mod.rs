@@ -1,28 +1,28 @@
-//! Functions of PostgreSQL that clients call when they connect and when they look around.
+//! Functions of PostgreSQL that clients call, for example when they connect and list objects.
 //!
-//! | module | answers |
+//! | module | result |
 //! |---|---|
-//! | `answer` | the same whatever is asked |
-//! | `any` | whether a value compares with any or all elements of an array |
-//! | `buckets` | in which part of a range a value is, and whole quotients |
-//! | `cancel` | whether a statement was stopped |
-//! | `declared` | how most of them are declared |
-//! | `interval` | an interval so many times |
-//! | `json` | what a text with JSON has |
-//! | `justify` | an interval with hours that are days as days |
-//! | `clock` | what time it is now, and the type of a value |
-//! | `latest` | what was made of the latest text |
-//! | `make` | a date, a time or an interval put together from numbers |
+//! | `answer` | a constant |
+//! | `any` | comparisons of a value with any or all elements of an array |
+//! | `buckets` | the part of a range that has a value; integer quotients |
+//! | `cancel` | a stopped statement |
+//! | `declared` | short declarations of functions |
+//! | `interval` | an interval times a number |
+//! | `json` | parts of JSON texts |
+//! | `justify` | an interval with its hours as days |
+//! | `clock` | the current time; the type of a value |
+//! | `latest` | a cache of one parsed text |
+//! | `make` | a date, a time or an interval from numbers |
 //! | `ordered` | the value at a place among ordered ones |
-//! | `pattern` | the part of a text that fits a pattern |
-//! | `privileges` | what the user may do |
+//! | `pattern` | the part of a text that matches a pattern |
+//! | `privileges` | privileges of the user |
 //! | `template` | dates and times read by PostgreSQL's templates |
 //! | `to_char` | times and numbers written by PostgreSQL's templates |
-//! | `syntax` | what operators and special forms of SQL become |
-//! | `text` | something computed from its arguments |
-//! | `time` | what lies between two times, and what a clock elsewhere shows |
+//! | `syntax` | operators and special forms of SQL |
+//! | `text` | texts computed from arguments |
+//! | `time` | the difference of two times; times in other zones |
 //!
-//! Others are in `datafusion-pg-catalog`; those here are missing there, or answer what clients do not understand.
+//! Other functions are in `datafusion-pg-catalog`. It lacks those here, or its results confuse clients.
 
 mod answer;
 mod any;
@@ -55,10 +55,10 @@ use super::activity::Viewer;
 pub(crate) use json::EXPONENT_MAX;
 pub(super) use syntax::with_syntax;
 
-/// The version that clients are told: they take features and queries of the catalog by it.
+/// The version that clients get. They choose features and catalog queries by it.
 pub(crate) const POSTGRES_VERSION: &str = "16.6";
 
-/// Settings that clients ask for in queries; SHOW knows more.
+/// Settings that clients read in queries. SHOW knows more.
 pub(super) const SETTINGS: [(&str, &str); 12] = [
     ("client_encoding", "UTF8"),
     ("datestyle", "ISO, MDY"),
@@ -74,7 +74,7 @@ pub(super) const SETTINGS: [(&str, &str); 12] = [
     ("timezone", "UTC"),
 ];
 
-/// Functions that say whether something can be named without its schema: all of it can.
+/// Functions that test whether an object can be named without its schema. All objects can.
 const VISIBLE: [&str; 13] = [
     "pg_collation_is_visible",
     "pg_conversion_is_visible",
@@ -91,7 +91,7 @@ const VISIBLE: [&str; 13] = [
     "pg_type_is_visible",
 ];
 
-/// Functions about definitions and remarks, of which there are none.
+/// Functions about definitions and comments. There are none.
 const NO_TEXT: [&str; 19] = [
     "col_description",
     "obj_description",
@@ -114,7 +114,7 @@ const NO_TEXT: [&str; 19] = [
     "to_regclass",
 ];
 
-/// Functions about sizes, which are not known: tables are files that others may share.
+/// Functions about sizes, which are unknown: tables are files that other systems may share.
 const NO_SIZE: [&str; 7] = [
     "pg_database_size",
     "pg_indexes_size",
@@ -125,7 +125,7 @@ const NO_SIZE: [&str; 7] = [
     "pg_sequence_last_value",
 ];
 
-/// Registers what is the same for everybody.
+/// Registers functions with the same results for all users.
 pub(crate) fn register(context: &SessionContext) {
     let answer = |name: &str, value: ScalarValue| context.register_udf(answer::udf(name, value));
     let version = concat!("PostgreSQL 16.6 (coscan ", env!("CARGO_PKG_VERSION"), ")");
@@ -136,9 +136,9 @@ pub(crate) fn register(context: &SessionContext) {
     answer("pg_has_role", false.into());
     answer("pg_is_in_recovery", false.into());
     answer("getdatabaseencoding", "UTF8".into());
-    // UTF8, the only encoding there is.
+    // UTF8, the only encoding.
     answer("pg_char_to_encoding", 6_i32.into());
-    // Elements of the keys of indexes, of which there are none.
+    // Elements of index keys. There are no indexes.
     let element = [Field::new("x", DataType::Int32, true), Field::new("n", DataType::Int32, true)];
     if let Ok(none) = ScalarValue::try_new_null(&DataType::Struct(element.into_iter().collect())) {
         answer("_pg_expandarray", none);
@@ -155,7 +155,7 @@ pub(crate) fn register(context: &SessionContext) {
     to_char::register(context);
 }
 
-/// Registers what tells who asks, and what they may do.
+/// Registers functions about the user and its privileges.
 pub(crate) fn register_user(context: &SessionContext, user: &str, admin: bool, registry: &Arc<Registry>) {
     for name in ["session_user", "current_user", "user", "current_role"] {
         context.register_udf(answer::udf(name, user.into()));
@@ -167,7 +167,7 @@ pub(crate) fn register_user(context: &SessionContext, user: &str, admin: bool, r
     privileges::NAMES.iter().for_each(|name| context.register_udf(privileges::udf(name, admin)));
 }
 
-/// Registers what tells the session's number.
+/// Registers the function that returns the session's number.
 pub(crate) fn register_number(context: &SessionContext, number: i32) {
     context.register_udf(answer::udf("pg_backend_pid", number.into()));
 }

@@ -1,7 +1,7 @@
 //! Aggregates of ordered values: `percentile_disc`, `percentile_cont` and `mode`, `... WITHIN GROUP (ORDER BY x)`.
 //!
-//! They keep all values of a group, in memory that the query engine accounts for. The query engine's own `percentile_cont`
-//! interpolates with six digits and takes one fraction at a time.
+//! They keep all values of a group, in memory that the query engine accounts for. The query engine's own
+//! `percentile_cont` interpolates with six digits and takes one fraction at a time.
 
 use std::sync::Arc;
 
@@ -33,14 +33,14 @@ pub(super) fn register(context: &SessionContext) {
     }
 }
 
-/// Which value of the ordered ones.
+/// The kind of result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
-    /// The one at a fraction of the way, between two if need be.
+    /// The value at a fraction of the ordered values, interpolated between two if necessary.
     Continuous,
-    /// The first that is not before a fraction of the way.
+    /// The first value at or after a fraction of the ordered values.
     Discrete,
-    /// The most frequent; of several the first.
+    /// The most frequent value. If there are several, the first.
     Mode,
 }
 
@@ -60,7 +60,8 @@ impl AggregateUDFImpl for Ordered {
         }
     }
 
-    /// All names of what it replaces: under one that is left the query engine's own would be registered again.
+    /// All names of the replaced function. If one were missing, the query engine's own function would be registered
+    /// again under it.
     fn aliases(&self) -> &[String] {
         &self.aliases
     }
@@ -75,7 +76,7 @@ impl AggregateUDFImpl for Ordered {
             (Kind::Continuous, of) => {
                 plan_err!("percentile_cont() takes numbers, not {of}: percentile_disc() takes any type")
             }
-            // A view keeps the values of a whole batch in memory.
+            // A view would keep the values of a whole batch in memory.
             (_, DataType::Utf8View) => Ok(DataType::Utf8),
             (_, DataType::BinaryView) => Ok(DataType::Binary),
             (_, of) => Ok(of.clone()),
@@ -113,7 +114,7 @@ impl AggregateUDFImpl for Ordered {
         true
     }
 
-    /// Values are put in order here.
+    /// The aggregate sorts the values itself.
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Insensitive
     }
@@ -135,7 +136,7 @@ impl AggregateUDFImpl for Ordered {
     }
 }
 
-/// The fractions that are asked for, and whether they are a list.
+/// The requested fractions, and whether they are a list.
 fn fractions(expr: &Arc<dyn PhysicalExpr>, name: &str) -> Result<(Vec<Option<f64>>, bool)> {
     let value = match expr.downcast_ref::<Literal>() {
         Some(literal) => ColumnarValue::Scalar(literal.value().clone()),
@@ -186,7 +187,7 @@ impl Values {
     }
 
     fn keep(&mut self, values: &ArrayRef) -> Result<()> {
-        // A copy: a slice would keep the values of other groups in memory.
+        // A copy, because a slice would keep the values of other groups in memory.
         let rows = (0..values.len()).filter(|&row| values.is_valid(row)).map(|row| row as u64);
         let values = take(values, &UInt64Array::from_iter_values(rows), None)?;
         if !values.is_empty() {
@@ -214,7 +215,7 @@ impl Values {
     }
 }
 
-/// The value that is most often in an ordered array; of several the first.
+/// The most frequent value of a sorted array. If there are several, the first.
 fn most_frequent(values: &ArrayRef) -> Result<ScalarValue> {
     let mut best: Option<std::ops::Range<usize>> = None;
     for run in datafusion::arrow::compute::partition(std::slice::from_ref(values))?.ranges() {

@@ -1,7 +1,9 @@
-//! `substring(text FROM pattern)`: the part of a text that a regular expression matches, or its first group if it has one.
+//! `substring(text FROM pattern)`: the part of a text that matches a regular expression, or its first group if the
+//! expression has one.
 //!
-//! Patterns are those of the query engine's other functions (the syntax of Rust's `regex`), of which PostgreSQL's common ones are
-//! a part. PostgreSQL takes the longest of several matches at one place, this takes that of the first alternative.
+//! Patterns have the syntax of Rust's `regex`, like those of the query engine's other functions. It includes
+//! PostgreSQL's common patterns. PostgreSQL takes the longest of several matches at one place; this function takes
+//! that of the first alternative.
 
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ use regex::Regex;
 
 use super::latest::Latest;
 
-/// `substring` with two arguments: that of the query engine where the second is a position.
+/// `substring` with two arguments. If the second is a position, the query engine's function is called.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Substring {
     by_position: Arc<ScalarUDF>,
@@ -88,7 +90,7 @@ fn compiled(pattern: &str) -> Result<Regex> {
     })
 }
 
-/// The first group, whether it took part in the match or not; the whole match where there is none.
+/// The first group, `None` if it is not part of the match. The whole match if the pattern has no group.
 fn part<'a>(pattern: &Regex, text: &'a str) -> Option<&'a str> {
     match pattern.captures_len() {
         1 => pattern.find(text).map(|found| found.as_str()),

@@ -1,6 +1,7 @@
-//! What the user may do, as clients ask for it: `has_table_privilege(table, 'SELECT')` and the like.
+//! Privileges of the user: `has_table_privilege(table, 'SELECT')` and similar functions.
 //!
-//! What a user sees they may read. Nobody changes rows: tables are files. Only administrators create.
+//! A user may read all objects that it sees. Rows cannot be changed, because tables are files. Only administrators
+//! create objects.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarUDF};
 use super::answer::anything;
 use super::declared::holding;
 
-/// The functions; the last argument of each names the privilege.
+/// The functions. The last argument of each names the privilege.
 pub(super) const NAMES: [&str; 12] = [
     "has_any_column_privilege",
     "has_column_privilege",
@@ -40,7 +41,7 @@ pub(super) fn udf(name: &str, admin: bool) -> ScalarUDF {
     })
 }
 
-/// Whether one of the privileges in a list with commas is there.
+/// Returns true if the user has one of the privileges in a comma-separated list.
 fn holds(wanted: &str, admin: bool) -> bool {
     wanted.split(',').any(|one| {
         let one = one.trim().to_ascii_uppercase();

@@ -1,4 +1,4 @@
-//! What operators and special forms of SQL become that the query engine plans in another way than PostgreSQL, or not at all.
+//! Operators and special forms of SQL that the query engine plans differently from PostgreSQL, or not at all.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::interval::{interval_microseconds, interval_times};
 use super::pattern::Substring;
 use super::{any, json};
 
-/// The same state, with PostgreSQL's meaning of these before the query engine's.
+/// The same state with PostgreSQL's meaning of these forms before the query engine's.
 pub(crate) fn with_syntax(state: SessionState) -> SessionState {
     let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Postgres::new())];
     planners.extend_from_slice(state.expr_planners());
@@ -63,8 +63,9 @@ fn is_span(of: &DataType) -> bool {
     matches!(of, DataType::Interval(_) | DataType::Duration(_))
 }
 
-/// A time of day lost: the query engine adds whole days to a date, PostgreSQL makes a time of it first. What is known to have
-/// whole days only is left alone: it stays a date, which files are skipped by.
+/// Returns true if an interval surely has whole days only. The query engine adds whole days to a date and drops the
+/// rest, while PostgreSQL converts the date to a time first. A date plus whole days stays a date, which can skip
+/// files.
 fn is_whole_days(interval: &Expr) -> bool {
     match interval {
         Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(of)), _) => of.nanoseconds == 0,
@@ -82,7 +83,8 @@ fn is_whole_days(interval: &Expr) -> bool {
     }
 }
 
-/// Whether this is a part of a time, or a sum of some: a whole number here, and one with a fraction to PostgreSQL's division.
+/// Returns true for a part of a time, or for arithmetic with one. Such a value is an integer in the query engine,
+/// but has a fraction in PostgreSQL's division.
 fn is_part(expr: &Expr) -> bool {
     match expr {
         Expr::ScalarFunction(of) => of.func.name() == "date_part",
@@ -151,7 +153,7 @@ impl ExprPlanner for Postgres {
         Ok(PlannerResult::Original(expr))
     }
 
-    /// Seconds with their fraction, and parts that the query engine does not have.
+    /// Seconds with their fraction, and parts that the query engine lacks.
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         let part = match &args[..] {
             [Expr::Literal(part, _), _] => part.try_as_str().flatten().map(str::to_ascii_lowercase),
@@ -173,7 +175,7 @@ impl ExprPlanner for Postgres {
         })
     }
 
-    /// `substring(text FROM x)`, where `x` may be a position or a pattern. A number that is written down is a position.
+    /// `substring(text FROM x)`, where `x` may be a position or a pattern. A literal number is a position.
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         Ok(match &args[..] {
             [_, Expr::Literal(from, _)] if from.data_type().is_numeric() => PlannerResult::Original(args),

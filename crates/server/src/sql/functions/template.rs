@@ -1,8 +1,9 @@
-//! Templates by which dates and times are read: `to_date` and `to_timestamp` take PostgreSQL's, as `YYYY-MM-DD HH24:MI:SS`.
+//! Templates for reading dates and times: `to_date` and `to_timestamp` take those of PostgreSQL, such as `YYYY-MM-DD
+//! HH24:MI:SS`.
 //!
-//! The query engine knows those of `strftime`, which have percent signs; a template with one is left as it is. What is not
-//! known of a template is refused: taken as it stands it would be a wrong answer. Templates that are columns rather than
-//! constants are the query engine's.
+//! The query engine takes templates of `strftime`, which have percent signs. A template with a percent sign is not
+//! changed. Unknown parts of a template are an error, because using them as text would give wrong results. Templates
+//! that are columns are passed to the query engine unchanged.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 
-/// Parts of templates, the longer ones first, and what they are to the query engine.
+/// Parts of templates with their equivalents in the query engine. Longer parts come first.
 const PARTS: [(&str, &str); 42] = [
     ("FMMonth", "%B"),
     ("FMmonth", "%B"),
@@ -62,7 +63,7 @@ const PARTS: [(&str, &str); 42] = [
     ("Q", "%q"),
 ];
 
-/// Makes the functions that read dates and times know PostgreSQL's templates.
+/// Registers the functions that read dates and times with PostgreSQL's templates.
 pub(super) fn register(context: &SessionContext) {
     for name in ["to_date", "to_timestamp"] {
         if let Ok(inner) = context.udf(name) {
@@ -71,7 +72,7 @@ pub(super) fn register(context: &SessionContext) {
     }
 }
 
-/// A template for the query engine.
+/// The template in the query engine's form.
 fn translated(template: &str) -> Result<String> {
     if template.contains('%') {
         return Ok(template.to_owned());

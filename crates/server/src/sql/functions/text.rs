@@ -1,4 +1,4 @@
-//! Functions that compute a text: settings, sizes for people, formats, arrays.
+//! Functions whose result is a text: settings, readable sizes, formats, arrays.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use datafusion::prelude::SessionContext;
 use super::SETTINGS;
 use super::answer::anything;
 
-/// Settings that SET changes something by: a function that runs in a query cannot. Tools set others at their start.
+/// Settings whose SET has an effect. A function in a query cannot set them. Tools set others at their start.
 const DO_SOMETHING: [&str; 4] = ["statement_timeout", "timezone", "datestyle", "intervalstyle"];
 
 pub(super) fn register(context: &SessionContext) {
@@ -39,7 +39,7 @@ pub(super) fn register(context: &SessionContext) {
     }
 }
 
-/// A size as people read it: PostgreSQL's units and rounding.
+/// A readable size, with PostgreSQL's units and rounding.
 fn size_pretty(bytes: i64) -> String {
     const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
     let (mut size, mut unit) = (i128::from(bytes), 0);
@@ -89,16 +89,17 @@ fn formatted(pattern: &str, values: &[Option<&str>]) -> Result<String> {
     Ok(text)
 }
 
-/// What a function computes.
+/// The computation of a function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Kind {
-    /// `current_setting(name)`; NULL for one that is not there.
+    /// `current_setting(name)`. NULL for an unknown setting.
     Setting,
-    /// `set_config(name, value, is_local)`: what a setting is that does nothing; see [`DO_SOMETHING`].
+    /// `set_config(name, value, is_local)`: returns the value for settings without effect; see [`DO_SOMETHING`].
     SetConfig,
     /// `format(pattern, ...)`.
     Format,
-    /// `array_to_string` in statements about catalogs: that of the query engine, and for arrays that are text there, the same.
+    /// `array_to_string` in statements about catalogs. It calls the query engine's function, and also accepts arrays
+    /// that are text there.
     Array(Arc<ScalarUDF>),
 }
 

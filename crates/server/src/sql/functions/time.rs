@@ -1,4 +1,4 @@
-//! `age` and `timezone`: how much time lies between two times by the calendar, and what a clock elsewhere shows.
+//! `age` and `timezone`: the calendar difference of two times, and a time in another zone.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn two_times(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// `age(later, earlier)`; `age(earlier)` counts to midnight today.
+/// `age(later, earlier)`. `age(earlier)` counts to midnight today.
 fn ages(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let mut times: Vec<ArrayRef> = Vec::new();
     if args.args.len() == 1 {
@@ -63,7 +63,8 @@ fn at(nanoseconds: i64) -> NaiveDateTime {
     DateTime::from_timestamp_nanos(nanoseconds).naive_utc()
 }
 
-/// Years, months, days and the rest, as PostgreSQL counts them: a month that is not over has the days of the earlier month.
+/// Years, months, days and the rest, as PostgreSQL counts them: an unfinished month has the days of the earlier
+/// month.
 fn age(later: NaiveDateTime, earlier: NaiveDateTime) -> IntervalMonthDayNano {
     if later < earlier {
         let IntervalMonthDayNano { months, days, nanoseconds } = age(earlier, later);
@@ -93,7 +94,7 @@ fn days_of_month(date: NaiveDate) -> i32 {
     (next - first).num_days() as i32
 }
 
-/// `timezone(zone, time)`, which is how `time AT TIME ZONE zone` is called.
+/// `timezone(zone, time)`, the function behind `time AT TIME ZONE zone`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TimeZone(Signature);
 
@@ -121,7 +122,7 @@ impl ScalarUDFImpl for TimeZone {
         }
     }
 
-    /// The zone belongs to the type: it has to be known when the statement is planned.
+    /// The zone is part of the type, so it has to be known when the statement is planned.
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let [Expr::Literal(zone, _), time] = &args[..] else {
             return Ok(ExprSimplifyResult::Original(args));

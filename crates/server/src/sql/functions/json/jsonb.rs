@@ -1,32 +1,33 @@
-//! The form that PostgreSQL's jsonb has as a text: one value for a name, the last; names in order, short ones first; one space
-//! behind commas and colons; numbers without exponents.
+//! The text form of PostgreSQL's jsonb. Of equal names the last value remains. Names are sorted, short ones first.
+//! Commas and colons have one space after them. Numbers have no exponents.
 
 use datafusion::common::{Result, exec_datafusion_err};
 
 use super::tokens::{Kind, Token, Tokens, unescaped};
 
-/// Digits that an exponent adds to a number, at most. PostgreSQL has room for 131072: a few letters would become a long text.
+/// Maximum number of digits that an exponent adds to a number. PostgreSQL allows 131072, so a few letters would
+/// become a long text.
 pub(crate) const EXPONENT_MAX: usize = 400;
 
-/// An object or array that has begun.
+/// An open object or array.
 struct Open {
     kind: Kind,
-    /// Where its members are in what is written.
+    /// The position of its members in the output.
     members: usize,
-    /// The names of its members, and where each ends.
+    /// The names of its members, and the end of each member.
     named: Vec<(String, usize)>,
 }
 
-/// A value in this form.
+/// Converts a value to this form.
 ///
 /// # Errors
 ///
-/// It is no JSON, or has a number or letter that jsonb cannot have.
+/// If the text is not JSON, or has a number or letter that jsonb does not allow.
 pub(super) fn normal(text: &str) -> Result<String> {
     let (mut tokens, mut out) = (Tokens::of(text), String::with_capacity(text.len()));
     let mut open: Vec<Open> = Vec::new();
     while let Some(token) = tokens.next()? {
-        // What stands before a value in an array; before one in an object there is its name.
+        // The separator before a value in an array. In an object, the name comes before the value.
         if let (Token::Begin(_) | Token::Scalar(..), Some(of)) = (token, open.last())
             && of.kind == Kind::Array
             && out.len() > of.members
@@ -57,7 +58,7 @@ pub(super) fn normal(text: &str) -> Result<String> {
                 _ => out.push(']'),
             },
         }
-        // A value ended: it is that of the newest name around it.
+        // A value ended. It belongs to the newest name of the object around it.
         if let (Token::End | Token::Scalar(..), Some(of)) = (token, open.last_mut())
             && let Some((_, end)) = of.named.last_mut()
         {
@@ -67,7 +68,7 @@ pub(super) fn normal(text: &str) -> Result<String> {
     Ok(out)
 }
 
-/// Puts the members of an object, which are written one behind the other, in the order of their names, with commas.
+/// Sorts the members of an object by name, and adds commas. In the output they follow each other without separators.
 fn put_in_order(out: &mut String, of: Open) {
     let mut begin = of.members;
     let mut members: Vec<(&str, std::ops::Range<usize>)> = Vec::with_capacity(of.named.len());
@@ -75,7 +76,7 @@ fn put_in_order(out: &mut String, of: Open) {
         members.push((name, begin..*end));
         begin = *end;
     }
-    // The sort leaves equal names as they came: the last of them counts.
+    // The sort is stable, and of equal names the last counts.
     members.sort_by(|(one, _), (other, _)| (one.len(), *one).cmp(&(other.len(), *other)));
     let mut ordered = String::with_capacity(begin - of.members + 2 * members.len());
     for (at, (name, place)) in members.iter().enumerate() {
@@ -109,7 +110,7 @@ fn push_string(out: &mut String, meant: &str) {
     out.push('"');
 }
 
-/// A number without an exponent, with as many digits behind the point as it had.
+/// A number without an exponent, with its digits after the point.
 fn number(written: &str) -> Result<String> {
     let (mantissa, exponent) = written.split_once(['e', 'E']).unwrap_or((written, "0"));
     let (minus, digits) = match mantissa.strip_prefix('-') {
@@ -124,7 +125,7 @@ fn number(written: &str) -> Result<String> {
         ));
     };
     let mut digits = format!("{whole}{behind}");
-    // Where the point is among the digits.
+    // The position of the point among the digits.
     let mut point = whole.len().saturating_add_signed(exponent);
     if exponent < 0 {
         let missing = exponent.unsigned_abs().saturating_sub(whole.len());
@@ -149,7 +150,7 @@ fn number(written: &str) -> Result<String> {
 mod tests {
     use super::*;
 
-    /// Asked of PostgreSQL 15.
+    /// The values are output of PostgreSQL 15.
     #[test]
     fn values_have_the_form_of_jsonb() {
         for (text, form) in [
@@ -173,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Asked of PostgreSQL 15.
+    /// The values are output of PostgreSQL 15.
     #[test]
     fn numbers_have_no_exponents() {
         for (written, form) in [

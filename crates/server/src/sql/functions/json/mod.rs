@@ -1,13 +1,13 @@
 //! JSON in texts: operators and functions of PostgreSQL's json and jsonb.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | `tokens` | reads JSON |
 //! | `jsonb` | writes it in the form of jsonb |
 //!
-//! There are no types of JSON: a value is a text, which is read again by whatever looks into it. `x::json` is the same text, or an
-//! error if it is no JSON; `x::jsonb` is the text that PostgreSQL would write. What is taken out of a text is as it is written
-//! there, so that parts of jsonb have the form of jsonb.
+//! There are no JSON types: a value is a text, and each function that inspects it parses it again. `x::json` is the
+//! same text, or an error if it is not JSON. `x::jsonb` is the text that PostgreSQL would write. A part of a text is
+//! returned as it is written there, so parts of jsonb have the form of jsonb.
 
 mod jsonb;
 mod tokens;
@@ -43,12 +43,12 @@ const fn of_text(name: &'static str, gives: fn(&[DataType]) -> DataType, compute
     Function { name, takes: one_text, gives, compute }
 }
 
-/// A function of a text and the steps into it.
+/// A function of a text and the steps of a path.
 const fn along_steps(name: &'static str, compute: Compute) -> Function {
     Function { name, takes: text_and_steps, gives: TEXT, compute }
 }
 
-/// Those that have a name.
+/// The functions with names.
 const FUNCTIONS: [Function; 10] = [
     of_text("json", TEXT, checked),
     of_text("jsonb", TEXT, normalized),
@@ -62,12 +62,12 @@ const FUNCTIONS: [Function; 10] = [
     along_steps("jsonb_extract_path_text", |args| at_steps(args, Form::MeantJsonb)),
 ];
 
-/// Registers them.
+/// Registers the functions.
 pub(super) fn register(context: &SessionContext) {
     FUNCTIONS.into_iter().for_each(|function| context.register_udf(function.immutable()));
 }
 
-/// What an operator means; nothing if it is none of JSON.
+/// The expression for an operator. `None` if it is not a JSON operator.
 pub(super) fn planned(expr: &RawBinaryExpr) -> Result<Option<Expr>> {
     let member = |name, compute| Function { name, takes: text_and_key, gives: TEXT, compute };
     let at_path = |name, compute| Function { name, takes: text_and_list, gives: TEXT, compute };
@@ -89,12 +89,12 @@ pub(super) fn planned(expr: &RawBinaryExpr) -> Result<Option<Expr>> {
     Ok(Some(function.immutable().call(vec![text(&expr.left), right])))
 }
 
-/// The side of an operator, a text where a client binds it.
+/// An operand. A parameter is a text.
 fn text(side: &Expr) -> Expr {
     bound(side, DataType::Utf8)
 }
 
-/// The same, a list of texts, which may be written as one text.
+/// An operand that is a list of texts. It may be written as one text. A parameter is a list.
 fn texts(side: &Expr) -> Result<Expr> {
     let written = match side {
         Expr::Literal(value, _) => value.try_as_str().flatten(),
@@ -162,20 +162,20 @@ fn no_operator(types: &[DataType], wanted: &str) -> Result<Vec<DataType>> {
     plan_err!("operator of JSON does not exist for {types}: it takes a text with JSON, and {wanted}")
 }
 
-/// How a part is told.
+/// The form of an extracted part.
 #[derive(Clone, Copy)]
 enum Form {
     /// As it is written.
     Written,
     /// In the form of jsonb.
     Jsonb,
-    /// As a text: a string without quotes, nothing for null.
+    /// As a text: a string without quotes, and null as NULL.
     Meant,
-    /// The same, and objects and arrays in the form of jsonb.
+    /// As a text, with objects and arrays in the form of jsonb.
     MeantJsonb,
 }
 
-/// What `part` takes out for each row.
+/// Collects the result of `part` for each row.
 fn parts<'a>(
     rows: usize,
     form: Form,
@@ -296,9 +296,9 @@ fn has_some(
     })
 }
 
-/// Whether a text has each of these; names that are NULL are passed over.
+/// Returns, for each name, whether the text has it. Names that are NULL are skipped.
 fn has_of(text: &str, names: &[Option<&str>]) -> Result<Vec<bool>> {
-    // Read also where nothing is asked: it may be no JSON.
+    // The text is also read if there are no names, because it may be invalid.
     members(text, |_, _| Ok(()))?;
     names.iter().flatten().map(|name| has(text, name)).collect()
 }
@@ -308,7 +308,7 @@ fn holds(rows: usize, of: impl Fn(usize) -> Option<Result<bool>>) -> Result<Colu
     Ok(ColumnarValue::Array(Arc::new(rows)))
 }
 
-/// Lists of texts of all rows, or one for all.
+/// Lists of texts, one per row or one for all rows.
 struct Lists(ListArray);
 
 impl Lists {
@@ -324,7 +324,7 @@ impl Lists {
     }
 }
 
-/// The last member of an object that has this name.
+/// The last member of an object with this name.
 fn member<'a>(text: &'a str, name: &str) -> Result<Option<&'a str>> {
     let mut found = None;
     members(text, |written, value| {
@@ -338,7 +338,7 @@ fn member<'a>(text: &'a str, name: &str) -> Result<Option<&'a str>> {
     Ok(found)
 }
 
-/// The element of an array at this place, from its end if that is below zero.
+/// The element of an array at this place, counted from its end if negative.
 fn element(text: &str, at: i64) -> Result<Option<&str>> {
     let at = match usize::try_from(at) {
         Ok(at) => at,
@@ -364,7 +364,7 @@ fn element(text: &str, at: i64) -> Result<Option<&str>> {
     Ok(found)
 }
 
-/// What a path leads to: a step is a name in an object, and a number in an array.
+/// The value at a path. A step is a name in an object, and a number in an array.
 fn at_path<'a>(text: &'a str, path: &[&str]) -> Result<Option<&'a str>> {
     let Some((first, rest)) = path.split_first() else {
         members(text, |_, _| Ok(()))?;
@@ -390,7 +390,7 @@ fn step<'a>(text: &'a str, name: &str) -> Result<Option<&'a str>> {
     }
 }
 
-/// Whether an object has a member of this name, an array such a string, or a text is it.
+/// Returns true if an object has a member of this name, an array has this string, or the value is this string.
 fn has(text: &str, name: &str) -> Result<bool> {
     let mut found = false;
     let kind = members(text, |written, value| {
@@ -400,7 +400,7 @@ fn has(text: &str, name: &str) -> Result<bool> {
     Ok(found || (kind == Kind::String && is(text.trim(), name)?))
 }
 
-/// Whether what is written is this string.
+/// Returns true if the JSON string equals this name.
 fn is(written: &str, name: &str) -> Result<bool> {
     Ok(written.starts_with('"') && unescaped(written)? == name)
 }
@@ -409,7 +409,7 @@ fn is(written: &str, name: &str) -> Result<bool> {
 mod tests {
     use super::*;
 
-    /// Asked of PostgreSQL 15.
+    /// The values are output of PostgreSQL 15.
     #[test]
     fn parts_are_those_of_postgres() {
         assert_eq!(member(r#"{"a": 1, "a" : 2}"#, "a").unwrap(), Some("2"));

@@ -1,14 +1,14 @@
-//! JSON as PostgreSQL reads it, token by token. Nothing is kept of it but which objects and arrays are open, so that a value
-//! takes no memory to be looked into, however large or deep it is.
+//! A JSON tokenizer with PostgreSQL's syntax. Its only state is the stack of open objects and arrays, so reading a
+//! large value takes little memory.
 
 use std::borrow::Cow;
 
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 
-/// Letters of a wrong text that an error tells.
+/// Number of characters of an invalid text in an error.
 const SHOWN: usize = 60;
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Object,
@@ -22,9 +22,9 @@ pub(super) enum Kind {
 /// What comes next in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// An object or array begins.
+    /// The beginning of an object or array.
     Begin(Kind),
-    /// The innermost one ends.
+    /// The end of the innermost one.
     End,
     /// The name of a member of an object, as it is written.
     Name(&'a str),
@@ -32,7 +32,7 @@ pub(super) enum Token<'a> {
     Scalar(Kind, &'a str),
 }
 
-/// What may come next.
+/// The tokens that may come next.
 #[derive(Clone, Copy, PartialEq)]
 enum Next {
     Value,
@@ -56,16 +56,16 @@ impl<'a> Tokens<'a> {
         Tokens { text, at: 0, open: Vec::new(), next: Next::Value }
     }
 
-    /// How many objects and arrays are open.
+    /// Number of open objects and arrays.
     fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// The next token; nothing behind the one value of a text.
+    /// The next token. `None` after the only value of a text.
     ///
     /// # Errors
     ///
-    /// It is no JSON.
+    /// If the text is not JSON.
     pub(super) fn next(&mut self) -> Result<Option<Token<'a>>> {
         loop {
             self.pass_space();
@@ -151,7 +151,7 @@ impl<'a> Tokens<'a> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
-        // A number with more digits does not begin with a zero.
+        // A number of several digits does not begin with zero.
         match self.peek() {
             Some(b'0') => self.at += 1,
             _ => self.digits()?,
@@ -204,7 +204,8 @@ impl<'a> Tokens<'a> {
         byte
     }
 
-    /// The text from there to here; both are at letters of ASCII, which tokens begin and end with.
+    /// The text from `begin` to the current position. Tokens begin and end with ASCII, so both positions are
+    /// character boundaries.
     fn since(&self, begin: usize) -> &'a str {
         self.text.get(begin..self.at).unwrap_or_default()
     }
@@ -214,15 +215,15 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// What is told of a text that is no JSON.
+/// The error for a text that is not JSON.
 fn invalid(text: &str) -> DataFusionError {
     let shown: String = text.chars().take(SHOWN).collect();
     let more = if shown.len() < text.len() { "..." } else { "" };
     exec_datafusion_err!("invalid input syntax for type json: {shown}{more}")
 }
 
-/// Reads a text to its end, and tells of each member of an object or element of an array the name, if it has one, and the
-/// value, as they are written.
+/// Reads a text to its end. Calls `each` for every member of an object or element of an array, with the name, if
+/// there is one, and the value as they are written.
 pub(super) fn members<'a>(
     text: &'a str,
     mut each: impl FnMut(Option<&'a str>, &'a str) -> Result<()>,
@@ -244,7 +245,7 @@ pub(super) fn members<'a>(
     whole.ok_or_else(|| invalid(text))
 }
 
-/// The string between two quotes, as it is meant.
+/// The decoded string between two quotes.
 pub(super) fn unescaped(written: &str) -> Result<Cow<'_, str>> {
     let inside = written.get(1..written.len().saturating_sub(1)).unwrap_or_default();
     if !inside.contains('\\') {
@@ -278,7 +279,7 @@ pub(super) fn unescaped(written: &str) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(meant))
 }
 
-/// The letter that four digits name, or eight with `\u` between them, and what is behind them.
+/// The character of four hexadecimal digits, or of eight with `\u` between them, and the rest of the text.
 fn code_point(rest: &str) -> Option<(char, &str)> {
     let unit = |rest: &str| u32::from_str_radix(rest.get(..4)?, 16).ok();
     let (first, behind) = (unit(rest)?, rest.get(4..)?);
@@ -295,7 +296,7 @@ fn code_point(rest: &str) -> Option<(char, &str)> {
 mod tests {
     use super::*;
 
-    /// Asked of PostgreSQL 15.
+    /// The cases are those of PostgreSQL 15.
     #[test]
     fn what_is_json_is_what_postgres_takes() {
         for (text, kind) in [

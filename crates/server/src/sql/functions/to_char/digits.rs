@@ -1,6 +1,7 @@
-//! Digits: rounded, as an ordinal number, and those of Rome.
+//! Digits of numbers: rounding, ordinal suffixes, Roman numerals.
 
-/// Digits with the point so many places to the right, rounded to so many behind it; halves away from zero.
+/// Moves the point `shift` places to the right and rounds to `behind` decimal places. Halves are rounded away from
+/// zero.
 pub(super) fn rounded(digits: &str, shift: usize, behind: usize) -> String {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let kept = shift + behind;

@@ -1,13 +1,14 @@
-//! `to_char`: times, intervals and numbers by PostgreSQL's templates.
+//! `to_char`: formats times, intervals and numbers by PostgreSQL's templates.
 //!
-//! | module | writes |
+//! | module | contents |
 //! |---|---|
 //! | `time` | dates, times and intervals |
 //! | `number` | numbers |
-//! | `digits` | what both are made of |
-//! | `read` | numbers, the other way: `to_number` |
+//! | `digits` | digits, for both |
+//! | `read` | the reverse for numbers: `to_number` |
 //!
-//! A template of a time that has a percent sign is one of `strftime`, which is what the query engine's own function takes.
+//! A time's template with a percent sign is a template of `strftime` and is passed to the query engine's own
+//! function.
 
 mod digits;
 mod number;
@@ -44,13 +45,13 @@ pub(super) fn register(context: &SessionContext) {
     read::register(context);
 }
 
-/// Room that is set aside for the text of a row.
+/// Bytes reserved for the text of a row.
 const USUAL: usize = 16;
 
-/// See the module.
+/// See the module's documentation.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ToChar {
-    /// The query engine's.
+    /// The query engine's function.
     strftime: Arc<ScalarUDF>,
     signature: Signature,
 }
@@ -201,7 +202,7 @@ fn moments(values: &ArrayRef, templates: &StringArray, out: &mut StringBuilder) 
     Ok(())
 }
 
-/// What a clock shows.
+/// The time on a clock in this zone.
 fn moment(microseconds: i64, zone: Option<Tz>) -> Option<Moment> {
     let utc: NaiveDateTime = DateTime::from_timestamp_micros(microseconds)?.naive_utc();
     let Some(zone) = zone else { return Some(Moment::Time { at: utc, ahead: None }) };
@@ -214,7 +215,7 @@ fn moment(microseconds: i64, zone: Option<Tz>) -> Option<Moment> {
 mod tests {
     use super::*;
 
-    /// What PostgreSQL 15 answers.
+    /// The values are output of PostgreSQL 15.
     #[test]
     fn numbers_are_written_as_postgres_does() {
         for (template, number, text) in [
@@ -246,7 +247,7 @@ mod tests {
         }
     }
 
-    /// What PostgreSQL 15 answers.
+    /// The values are output of PostgreSQL 15.
     #[test]
     fn times_are_written_as_postgres_does() {
         let at = NaiveDateTime::parse_from_str("2024-03-09 17:05:06.789", "%Y-%m-%d %H:%M:%S%.f").unwrap();

@@ -1,7 +1,7 @@
-//! Numbers by PostgreSQL's templates, as `FM999,999.00`.
+//! Numbers formatted by PostgreSQL's templates, such as `FM999,999.00`.
 //!
-//! The steps are those of `NUM_processor` in PostgreSQL's `formatting.c`, so that what nobody describes comes out equal, too. Words
-//! of the language and the country are those of the locale C.
+//! The steps follow `NUM_processor` in PostgreSQL's `formatting.c`, so that undocumented cases have equal results,
+//! too. Words of language and country are those of the locale C.
 
 use datafusion::common::{Result, exec_err};
 
@@ -39,7 +39,7 @@ pub(super) enum Part {
     Text(String),
 }
 
-/// Where the sign of `S` is.
+/// The position of the sign of `S`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SignAt {
     Nowhere,
@@ -47,15 +47,15 @@ pub(super) enum SignAt {
     After,
 }
 
-/// A template that was read.
+/// A parsed template.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     pub(super) parts: Vec<Part>,
-    /// Digits before the point and behind it, and those that V shifts it by.
+    /// Digits before and after the point, and the places by which V shifts the point.
     pub(super) before: usize,
     pub(super) behind: usize,
     pub(super) shift: usize,
-    /// The first digit that is written even if it is a leading zero, counted from one, and the last.
+    /// Positions, from one, of the first digit that is written even as a leading zero, and of the last such digit.
     zeros: Option<usize>,
     zeros_end: usize,
     pub(super) has_point: bool,
@@ -69,7 +69,7 @@ pub(super) struct Template {
     pub(super) exponent: bool,
 }
 
-/// Words of a template; the longer ones first.
+/// Words of a template. Longer ones come first.
 const WORDS: [&str; 17] =
     ["EEEE", "FM", "MI", "PL", "PR", "RN", "SG", "TH", "SP", "B", "C", "D", "G", "L", "S", "V", ","];
 
@@ -194,7 +194,7 @@ impl Template {
         Ok(())
     }
 
-    /// A number, written with all its digits, by this template.
+    /// Formats a number, given with all its digits, by this template.
     pub(super) fn write(&self, number: &str) -> String {
         if self.exponent {
             return self.scientific(number);
@@ -263,7 +263,7 @@ impl Template {
 struct Writer<'a> {
     of: &'a Template,
     number: Vec<u8>,
-    /// Which letter of the number is next, and which digit of the template.
+    /// The next character of the number, and the current digit of the template.
     at: usize,
     current: usize,
     negative: bool,
@@ -360,7 +360,7 @@ impl<'a> Writer<'a> {
         if self.negative { '-' } else { '+' }
     }
 
-    /// Whether a zero before the point is left out: 0.1 by 9.9 is .1.
+    /// Returns true if a zero before the point is omitted: 0.1 formatted by 9.9 is .1.
     fn no_zero(&self) -> bool {
         self.zeros.is_none() && self.at == 0 && self.number.first() == Some(&b'0') && self.of.behind > 0
     }
@@ -428,7 +428,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The last digit behind the point that is no zero, or the point.
+/// The last nonzero digit after the point, or the point.
 fn relevant(number: &[u8]) -> Option<usize> {
     let point = number.iter().position(|&byte| byte == b'.')?;
     (point + 1..number.len()).rev().find(|&at| number[at] != b'0').or(Some(point))

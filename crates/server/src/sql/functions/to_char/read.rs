@@ -1,7 +1,8 @@
-//! `to_number`: numbers that were written by PostgreSQL's templates.
+//! `to_number`: reads numbers by PostgreSQL's templates.
 //!
-//! The steps are those of `NUM_processor` in PostgreSQL's `formatting.c`, for reading. The number is exact and has as many digits
-//! behind the point as its template, which has to be a constant: PostgreSQL leaves out zeros that are not in the text.
+//! The steps follow `NUM_processor` in PostgreSQL's `formatting.c`, for reading. The number is exact. It has as many
+//! decimal places as its template, which has to be a constant. PostgreSQL instead omits zeros that are not in the
+//! text.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ impl ScalarUDFImpl for ToNumber {
         &self.0
     }
 
-    /// Texts stay as they are: a template that is cast is no constant any more.
+    /// Texts keep their types, because a template with a cast would not be a constant.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let fits = |of: &DataType| of.is_string() || of.is_null();
         match types {
@@ -87,7 +88,7 @@ fn readable(template: &str) -> Result<Template> {
     }
 }
 
-/// How many digits a number has, and how many of them are behind the point.
+/// Precision and scale of the result.
 fn digits(template: &Template) -> Result<(u8, i8)> {
     let all = template.before + template.behind;
     match (u8::try_from(all), i8::try_from(template.behind)) {
@@ -119,11 +120,11 @@ fn read(text: &str, template: &Template, scale: i8) -> Result<i128> {
 struct Reader<'a> {
     of: &'a Template,
     rest: &'a str,
-    /// The digits that were read.
+    /// The digits read so far.
     number: String,
-    /// How many of them were before the point, when it was read.
+    /// The number of digits before the point, once the point was read.
     point: Option<usize>,
-    /// Nothing before a sign was read.
+    /// `None` until a sign was read.
     negative: Option<bool>,
 }
 
@@ -138,7 +139,7 @@ impl Reader<'_> {
         self.rest = rest.as_str();
     }
 
-    /// Passes over so many letters that are no part of a number.
+    /// Skips up to `count` characters that are not part of a number.
     fn skip_others(&mut self, count: usize) {
         for _ in 0..count {
             match self.next() {
@@ -179,7 +180,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A digit or the point, with the sign before or behind it.
+    /// Reads a digit or the point, with a sign before or after it.
     fn digit(&mut self, is_digit: bool) {
         if self.next() == Some(' ') {
             self.skip();
@@ -209,7 +210,7 @@ impl Reader<'_> {
         let signed_word = self.of.sign != SignAt::Nowhere;
         if self.negative.is_none() && !self.number.is_empty() {
             if signed_word && is_read {
-                // The sign of S may be behind what is the last digit of the text.
+                // The sign of S may come after the last digit of the text.
                 let behind = self.rest.get(c.len_utf8()..).and_then(|rest| rest.chars().next());
                 if let Some(sign @ ('-' | '+')) = behind {
                     self.negative = Some(sign == '-');
@@ -233,7 +234,7 @@ mod tests {
         Ok((read(text, &template, scale)?, scale))
     }
 
-    /// Asked of PostgreSQL 15.
+    /// The values are output of PostgreSQL 15.
     #[test]
     fn numbers_are_those_of_postgres() {
         for (text, template, value, scale) in [

@@ -1,6 +1,6 @@
-//! Dates, times and intervals by PostgreSQL's templates, as `FMDay, DD Month YYYY HH24:MI`.
+//! Dates, times and intervals formatted by PostgreSQL's templates, such as `FMDay, DD Month YYYY HH24:MI`.
 //!
-//! Words are English, and what is no part of a template is written as it stands, as in PostgreSQL.
+//! Words are English. Text that is not part of a template is copied, as in PostgreSQL.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use chrono::{Datelike, NaiveDateTime, Timelike};
 
 use super::digits::{ordinal, roman};
 
-/// What is written.
+/// The formatted value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Moment {
-    /// A time, with how many seconds its clock is ahead of UTC if it has a zone.
+    /// A time. `ahead` are the seconds by which its zone is ahead of UTC.
     Time { at: NaiveDateTime, ahead: Option<i32> },
     /// An interval.
     Interval { months: i32, days: i32, nanoseconds: i64 },
@@ -22,11 +22,11 @@ pub(super) enum Moment {
 enum Part {
     Key {
         key: &'static str,
-        /// As it is written: `MONTH`, `Month` or `month`.
+        /// The case of the written key: `MONTH`, `Month` or `month`.
         case: Case,
         /// Without blanks and leading zeros.
         plain: bool,
-        /// With `th` behind it; in upper case or not.
+        /// With the suffix `th`: in upper case (`true`) or lower case.
         ordinal: Option<bool>,
     },
     Text(String),
@@ -39,7 +39,7 @@ enum Case {
     Lower,
 }
 
-/// Parts of templates in upper case; where one begins with another, the longer one first.
+/// Parts of templates in upper case. If one begins with another, the longer one comes first.
 const KEYS: [&str; 53] = [
     "A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "CC", "DAY", "DDD", "DD", "DY", "D", "FF1", "FF2", "FF3",
     "FF4", "FF5", "FF6", "FX", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY", "IYY", "IY", "I", "J", "MI",
@@ -48,10 +48,10 @@ const KEYS: [&str; 53] = [
 ];
 /// The last of them.
 const YEAR: &str = "Y";
-/// Those with a form that begins with a capital letter.
+/// Parts with a form that begins with a capital letter.
 const WORDS: [&str; 4] = ["DAY", "DY", "MONTH", "MON"];
 
-/// A template that was read.
+/// A parsed template.
 #[derive(Clone, Debug)]
 pub(super) struct Template(Vec<Part>);
 
@@ -106,7 +106,7 @@ impl Template {
         Template(parts)
     }
 
-    /// The moment by this template; nothing if an interval has no such part.
+    /// Formats the moment by this template. `None` if an interval lacks a part.
     pub(super) fn write(&self, moment: &Moment) -> Option<String> {
         let mut out = String::new();
         for part in &self.0 {
@@ -168,7 +168,7 @@ fn letters(out: &mut String, text: &str, case: Case, width: usize) {
 fn time(out: &mut String, key: &str, case: Case, plain: bool, at: NaiveDateTime, ahead: Option<i32>) {
     let number = |out: &mut String, value: i64, width: usize| digits(out, value, width, plain);
     let wide = |width: usize| if plain { 0 } else { width };
-    // Years before the first are counted backwards.
+    // Years before year 1 are counted backwards.
     let of_era = |year: i32| i64::from(if year <= 0 { 1 - year } else { year });
     let (year, week) = (of_era(at.year()), at.iso_week());
     let iso_year = of_era(week.year());
@@ -234,7 +234,7 @@ fn offset(out: &mut String, ahead: i32, minutes: bool) {
     }
 }
 
-/// Digits of a second.
+/// Digits of a second's fraction.
 fn fraction(out: &mut String, key: &str, nanoseconds: i64) {
     let count = match key {
         "MS" => 3,
@@ -248,7 +248,7 @@ fn fraction(out: &mut String, key: &str, nanoseconds: i64) {
     let _ = write!(out, "{value:0>width$}", width = count as usize);
 }
 
-/// Fields of intervals: months make years, and nothing else makes anything.
+/// Fields of intervals. Months are carried to years, and no other field is carried.
 fn interval(
     out: &mut String,
     key: &str,
@@ -259,7 +259,7 @@ fn interval(
     nanoseconds: i64,
 ) -> Option<()> {
     let number = |out: &mut String, value: i64, width: usize| digits(out, value, width, plain);
-    // The sign of a clock takes no place.
+    // The sign of a clock field does not count as one of its digits.
     let clock = |out: &mut String, value: i64| digits(out, value, 2 + usize::from(value < 0), plain);
     let (years, months) = (i64::from(months / 12), i64::from(months % 12));
     let seconds = nanoseconds / 1_000_000_000;
