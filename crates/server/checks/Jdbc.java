@@ -1,4 +1,4 @@
-// What a JDBC program does: look around, prepare, fetch in portions, cancel.
+// The calls of a JDBC program: list objects, prepare, fetch in portions, cancel.
 
 import java.sql.*;
 
@@ -7,7 +7,7 @@ public class Jdbc {
         ResultSet ask() throws SQLException;
     }
 
-    /** Reads something about tables to its end; what fails is told. */
+    /** Reads all metadata of one kind, and prints errors. */
     static void catalog(String what, Asked asked) {
         try (ResultSet rows = asked.ask()) {
             while (rows.next()) rows.getString(1);

@@ -1,4 +1,4 @@
-"""Runs the checks with real clients, or says in one line why not: `make serve-test`."""
+"""Runs the checks with real clients, or prints one line with the reason why not: `make serve-test`."""
 
 import os
 import sys

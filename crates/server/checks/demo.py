@@ -1,7 +1,7 @@
 """The clients of a dashboard on a server, with sharing and without: `make serve-demo`.
 
-Every client sends one query with a parameter of its own, as a board with so many panels does when it is opened.
-The page of the server shows the chunks while they run.
+Every client sends one query with a parameter of its own, like the panels of a board that is opened. The page of
+the server shows the chunks while they run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Attacks on coscan serve: what their tests have in common. Logins and certificates are in `hostile_logins`, messages and
-connections in `hostile_connections`, SQL in `hostile_statements`.
+"""Attacks on coscan serve: the common part of their tests.
 
-Each test ends by asking the same server something: it must answer.
+Logins and certificates are in `hostile_logins`, messages and connections in `hostile_connections`, SQL in
+`hostile_statements`. Each test ends with a request to the same server, which must answer.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 
 from .server import COSCAN, Server, client_packages, generate
 
-#: Seconds that a client may take until it has said who it is, where the machine is slow.
+#: Seconds for a client's login, with room for slow machines.
 PATIENT = 600
-#: Seconds that a token is good for.
+#: Lifetime of a token in seconds.
 LIFETIME = 15
 
 
 def certificates(folder: Path) -> None:
-    """A server's certificate, and those of two authorities each with a client's."""
+    """Makes a server's certificate, and two authorities, each with a client's certificate."""
     run = lambda *arguments: subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True, cwd=folder)
     new = ["-newkey", "rsa:2048", "-nodes", "-days", "2"]
     run("req", "-x509", *new, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
@@ -31,7 +31,7 @@ def certificates(folder: Path) -> None:
     for name in ("ours", "theirs"):
         run("req", "-x509", *new, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem")
         run("req", *new, "-subj", "/CN=client", "-keyout", f"{name}-client.key", "-out", f"{name}-client.csr")
-        # rustls takes certificates of version 3 only.
+        # rustls accepts only certificates of version 3.
         (folder / "v3").write_text("basicConstraints=CA:FALSE\n")
         run("x509", "-req", "-days", "2", "-in", f"{name}-client.csr", "-CA", f"{name}.pem", "-CAkey", f"{name}.key",
             "-CAcreateserial", "-extfile", "v3", "-out", f"{name}-client.pem")
@@ -55,7 +55,7 @@ class Certified(unittest.TestCase):
 
 
 class Hostile(Certified):
-    """A server that asks nobody (`free`), and one with users and TLS (`guarded`)."""
+    """A server without authentication (`free`), and one with users and TLS (`guarded`)."""
 
     @classmethod
     def setUpClass(cls):
@@ -85,7 +85,7 @@ class Hostile(Certified):
         return psycopg.connect(**(given | tls | options))
 
     def ends(self, wire, seconds=PATIENT / 2):
-        """The server closes the connection, whatever it says before."""
+        """Checks that the server closes the connection, after any messages."""
         wire.socket.settimeout(seconds)
         try:
             while wire.socket.recv(65536):

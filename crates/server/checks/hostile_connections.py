@@ -1,4 +1,4 @@
-"""Messages that are too long or none at all, clients that take their time, and too many connections."""
+"""Messages that are too long or malformed, slow clients, and too many connections."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .hostile import PATIENT, Hostile
 from .server import Server, resident, wait_for
 from .wire import SSL_REQUEST, Wire, startup
 
-#: Seconds that a client may take until it has said who it is, where clients are slow on purpose.
+#: Seconds for a client's login, for clients that are slow on purpose.
 HASTY = 3
-#: Open files that ten thousand connections need.
+#: Open files for ten thousand connections.
 FILES = 20_000
 
 
 class Connections(Hostile):
-    """Whatever is sent, the server closes the connection and goes on."""
+    """The server closes the connection after any input, and continues."""
 
     @classmethod
     def setUpClass(cls):
-        # Ten thousand connections, at both ends: as many as may be.
+        # Ten thousand connections, at both ends: as many open files as allowed.
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (max(most, FILES), max(most, FILES)))
@@ -54,7 +54,7 @@ class Connections(Hostile):
             else:
                 said = good[: seed.randrange(1, len(good))]
             with Wire(self.free.port) as wire:
-                # The server may have hung up by then.
+                # The server may have closed the connection by then.
                 with contextlib.suppress(OSError):
                     wire.socket.sendall(said)
                     wire.socket.shutdown(socket.SHUT_WR)
@@ -94,7 +94,7 @@ class Connections(Hostile):
                 self.ends(wire)
 
     def test_clients_that_take_their_time(self):
-        """They are sent away when the time to say who they are is over, and nobody waits for them."""
+        """They are disconnected when the time for a login is over, and other clients do not wait for them."""
         hasty = ["--handshake-timeout", str(HASTY)]
         free, guarded = Server(*hasty, data=self.data), Server(*hasty, *self.tls, "--users", str(self.users), data=self.data)
         self.addCleanup(free.stop)
@@ -121,7 +121,7 @@ class Connections(Hostile):
                 if server is free and name == "no proof":
                     continue
                 with self.subTest(name, guarded=server is guarded), Wire(server.port) as wire:
-                    # What takes its time is done while the end is waited for.
+                    # A slow trick runs while the end is awaited.
                     if "a byte at a time" in name:
                         threading.Thread(target=trick, args=(wire,), daemon=True).start()
                     else:

@@ -1,4 +1,4 @@
-"""Credentials that are wrong, missing, expired or said again, and TLS that is not what was agreed, on every listener."""
+"""Wrong, missing, expired and replayed credentials, and broken TLS, on every listener."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .wire import Scram, Wire, log_in, startup, statement
 
 
 class Logins(Hostile):
-    """Without valid credentials nobody gets in, however often they try."""
+    """Without valid credentials no client gets in, after any number of attempts."""
 
     def test_passwords_wrong_missing_and_said_again(self):
         guarded = lambda source: Wire(self.guarded.port, source)
@@ -43,14 +43,15 @@ class Logins(Hostile):
                 self.ends(wire)
 
     def is_sent_away(self, address):
-        """Whether a login from this address ends before a challenge."""
+        """Returns true if a login from this address ends before a challenge."""
         with Wire(self.guarded.port, address) as wire:
             wire.encrypt()
             wire.socket.sendall(startup("bob"))
             return wire.until(b"RE")[0] == b"E"
 
     def test_guessing_has_to_wait(self):
-        """Each wait is longer than the one before, so that on a slow machine, too, somebody is sent away before a challenge."""
+        """Each wait is longer than the one before. On a slow machine, too, a client is therefore refused before a
+        challenge."""
         for guess in range(20):
             if self.is_sent_away("127.0.3.1"):
                 break
@@ -60,7 +61,8 @@ class Logins(Hostile):
         self.assertIn(guess, range(5, 19))
 
     def test_guessing_side_by_side_has_to_wait(self):
-        """Forty logins are begun before the first proof: a few proofs are looked at, and the right one among the last is not."""
+        """Forty logins begin before the first proof. The server checks a few proofs, and not the right one among the
+        last."""
         waiting = []
         for guess in range(40):
             wire = Wire(self.guarded.port, "127.0.3.2")
@@ -81,7 +83,7 @@ class Logins(Hostile):
         self.assertIn(b"too many failed logins", said[-1][1])
 
     def test_guessing_by_turns_with_a_login_has_to_wait(self):
-        """Who has a password of their own gains nothing by it for guessing another."""
+        """A client's own password does not help it to guess another."""
         for guess in range(20):
             if self.is_sent_away("127.0.3.3"):
                 break
@@ -95,7 +97,7 @@ class Logins(Hostile):
         context = ssl.create_default_context(cafile=self.own / "cert.pem")
         basic = lambda pair: "Basic " + base64.b64encode(pair.encode()).decode()
 
-        # What is too long is not read to its end.
+        # The server does not read a message that is too long to its end.
         CLOSED = 0
 
         def status(source, method="GET", path="/api/about", body=None, **headers):
@@ -183,7 +185,7 @@ class Logins(Hostile):
             old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, version
             with Wire(self.guarded.port) as wire, self.assertRaises((ssl.SSLError, ConnectionError)):
                 wire.encrypt(old)
-        # In the clear: PostgreSQL, HTTP, gRPC; and something in the clear behind the question for TLS.
+        # In plain text: PostgreSQL, HTTP, gRPC; and plain text after the request for TLS.
         for first in (startup("bob"), b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
             with Wire(self.guarded.port) as wire:
                 wire.socket.sendall(first)

@@ -1,4 +1,4 @@
-"""SQL that tries to leave its tables, and functions that make much of little."""
+"""SQL that tries to leave its tables, and functions with results far larger than their arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .server import Server
 
 
 def peak(server: Server) -> int:
-    """The most bytes of memory that the server's process had."""
+    """Returns the peak memory of the server's process in bytes."""
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM"))
 
@@ -49,7 +49,7 @@ class Statements(Hostile):
                     with self.assertRaises(psycopg.Error):
                         connection.execute(sql)
                         self.fail(f"it was allowed: {sql}")
-            # Nor is it told that there is more.
+            # The catalogs do not show other tables either.
             for sql in ("SELECT relname FROM pg_class", "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'",
                         "SELECT attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid",
                         "SELECT column_name FROM information_schema.columns WHERE table_schema = 'public'",
@@ -60,7 +60,7 @@ class Statements(Hostile):
         self.assertFalse(written.exists())
 
     def test_values_that_are_made_are_limited(self):
-        """Functions that make much of little: refused before they do, in constants as in columns."""
+        """Functions with large results are refused before they run, on constants and on columns."""
         import psycopg
 
         doubled = "WITH c0 AS (SELECT l_comment AS c FROM lineitem)" + "".join(
@@ -84,7 +84,8 @@ class Statements(Hostile):
             "SELECT repeat('x', 1000000), l_orderkey FROM lineitem",
             "SELECT CASE WHEN l_orderkey > 5 THEN repeat('x', 1000000) END FROM lineitem", doubled, many,
         ]
-        # What an aggregation keeps of a batch is reserved when it has it, and texts grow by doubling: more is there at once.
+        # An aggregation reserves what it keeps of a batch when it has it. Texts grow by doubling, so more exists at
+        # one moment.
         aggregates = [
             "SELECT length(string_agg(repeat(l_comment, 1000), '')) FROM lineitem",
             "SELECT array_length(array_agg(repeat(l_comment, 1000))) FROM lineitem",
@@ -95,7 +96,7 @@ class Statements(Hostile):
             with connect() as connection:
                 connection.execute("SELECT max(length(repeat(l_comment, 100))) FROM lineitem")
                 before = peak(server)
-                # An argument, a result and what is made of it; without a limit these take 2 GB and more.
+                # An argument, a result, and the values made from it. Without a limit these take 2 GB and more.
                 for refused, most in ((statements, 3), (aggregates, 6)):
                     for sql, prepared in product(refused, (False, True)):
                         with self.subTest(sql[:100], prepared=prepared):
@@ -105,7 +106,7 @@ class Statements(Hostile):
                             self.assertIn("user", str(error.exception))
                     print(f"   values that are made: {before >> 20} MiB before, {peak(server) >> 20} MiB at most", flush=True)
                     self.assertLess(peak(server) - before, most * 256 << 20)
-                # What has room is there, and what was refused is given back.
+                # Results that fit are returned, and refused statements have released their memory.
                 for sql, expected in (
                         ("SELECT length(repeat('x', 10000000))", 10000000), ("SELECT lpad('7', 3, '0')", "007"),
                         ("SELECT max(length(l_comment || repeat('x', 1000))) > 1000 FROM lineitem", True),

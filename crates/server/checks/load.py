@@ -1,12 +1,12 @@
-"""Sixty-four clients for minutes, with faults: is every answer right, does nothing leak, how long does each kind take?
+"""Sixty-four clients for minutes, with faults: checks answers and leaks, and measures the time of each kind.
 
     make serve-load [SERVE_LOAD="--minutes 30"]
 
-Clients of PostgreSQL's protocol and of Flight SQL ask again and again; each answer is compared with what it has to be. Beside
-them others are killed in the middle of a result, results are left unread, statements are cancelled, files are replaced by files
-with the same rows, and the store is stopped for seconds: the table `far` comes through a web server of this script.
-A figure for memory is taken every few seconds. At the end nothing may run, no connection be counted, and memory be near what it
-was when every kind had run for a while.
+Clients of PostgreSQL's protocol and of Flight SQL repeat their queries, and each answer is compared with the
+expected one. At the same time the script kills clients in the middle of a result, leaves results unread, cancels
+statements, and replaces files by files with the same rows. It also stops the store for seconds: the table `far`
+comes through a web server of this script. Memory is measured every few seconds. At the end no statement may run
+and no connection may be counted. Memory must be near its size after every kind had run for a while.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pathlib import Path
 from .server import COSCAN, Server, client_packages, resident, wait_for
 from .wire import Wire
 
-#: Statements by kind; {} is a number of which the answer is a function.
+#: Statements by kind. {} is a number that determines the answer.
 KINDS = {
     "point": "SELECT count(*), min(o_totalprice) FROM orders WHERE o_orderkey = {}",
     "aggregate": "SELECT l_returnflag, count(*), sum(l_extendedprice) FROM lineitem WHERE l_orderkey % 16 = {} GROUP BY 1 ORDER BY 1",
@@ -39,18 +39,18 @@ KINDS = {
     "rows": "SELECT l_orderkey, l_comment FROM lineitem WHERE l_suppkey % 16 = {} ORDER BY 1, 2",
 }
 VALUES = 16
-#: Seconds between two looks at memory, and those after which everything was stopped meanwhile.
+#: Seconds between two measurements of memory, and seconds after which everything was paused in between.
 LOOK_EVERY, PAUSE = 2, 10
-#: Seconds without a fault after which the clients had it too easy.
+#: Seconds without a fault after which the test was too easy.
 WITHOUT_FAULT = 120
-#: What the server is told that it has.
+#: The server's memory setting.
 MEMORY = 1 << 30
-#: What a statement says that met a file that was replaced meanwhile. The client asks again, as it is told to.
+#: Part of the error of a statement whose file was replaced. The client retries, as the error says.
 REPLACED = "was replaced while in use"
 
 
 class Store(http.server.ThreadingHTTPServer):
-    """A web server over a folder, with ranges; it can be stopped for a while."""
+    """A web server over a folder, with ranges. It can be paused."""
 
     daemon_threads = True
 
@@ -70,7 +70,7 @@ class Store(http.server.ThreadingHTTPServer):
         self.running.set()
 
     def handle_error(self, *_):
-        """A client that left is none."""
+        """A client that has left is no error."""
 
 
 class Request(http.server.BaseHTTPRequestHandler):
@@ -79,7 +79,7 @@ class Request(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
-        """Nothing."""
+        """Logs nothing."""
 
     def do_HEAD(self):
         self.answer(False)
@@ -114,22 +114,22 @@ class Request(http.server.BaseHTTPRequestHandler):
 
 
 class Load:
-    """The clients, what they found, and the faults."""
+    """The clients, their results, and the faults."""
 
     def __init__(self, options, server: Server, store: Store, data: Path):
         self.options, self.server, self.store, self.data = options, server, store, data
         self.over = threading.Event()
         self.lock = threading.Lock()
-        #: When each answer was asked for and when it was there, by kind.
+        #: Start and end of each answer, by kind.
         self.times = defaultdict(list)
-        #: When this machine did something else: clients and server were stopped together.
+        #: Pauses of this machine, in which clients and server were stopped together.
         self.pauses: list[tuple[float, float]] = []
         self.wrong: list[str] = []
         self.failed = defaultdict(int)
-        #: Statements that met a file that was replaced, and were asked again.
+        #: Statements whose file was replaced and that were retried.
         self.asked_again = 0
         self.faults = defaultdict(int)
-        #: When the last was made, and when clients were told to end.
+        #: Time of the last fault, and time at which clients were told to end.
         self.fault_at = self.ended_at = 0.0
         self.memory: list[tuple[float, int]] = []
         self.expected = {}
@@ -140,7 +140,7 @@ class Load:
         return psycopg.connect(host="127.0.0.1", port=self.server.port, user="coscan", dbname="db", autocommit=True)
 
     def learn(self) -> None:
-        """What every statement has to answer: asked without sharing, before anything else runs."""
+        """Learns the expected answer of every statement, without sharing, before anything else runs."""
         with self.pg() as connection:
             connection.execute("SET coscan.enabled = false")
             for kind, sql in KINDS.items():
@@ -148,7 +148,7 @@ class Load:
                     self.expected[kind, value] = digest(connection.execute(sql.format(value)).fetchall())
 
     def client(self, number: int) -> None:
-        """A client: half of them speak Flight SQL. Now and then it connects anew."""
+        """A client. Half of the clients speak Flight SQL. Sometimes a client reconnects."""
         seed = random.Random(number)
         while not self.over.is_set():
             try:
@@ -157,7 +157,7 @@ class Load:
                         if self.over.is_set():
                             return
                         self.ask(connection, seed)
-            except Exception as error:  # noqa: BLE001  what failed is counted by its kind
+            except Exception as error:  # noqa: BLE001  failures are counted by kind
                 if REPLACED in str(error):
                     with self.lock:
                         self.asked_again += 1
@@ -187,7 +187,7 @@ class Load:
             self.failed[text] += 1
 
     def fault(self) -> None:
-        """One after the other, until the end."""
+        """Makes one fault after the other until the end."""
         seed = random.Random(1)
         kinds = {
             "killed in a result": self.killed, "left unread": self.unread, "cancelled": self.cancelled,
@@ -221,7 +221,8 @@ class Load:
             over = threading.Event()
 
             def stop():
-                """Again and again: what comes before the statement stops nothing, and the server may have no time for a request."""
+                """Repeats the cancel request: one that comes before the statement stops nothing, and the server may
+                have no time for it."""
                 while not over.wait(0.3):
                     with contextlib.suppress(psycopg.Error):
                         connection.cancel_safe()
@@ -236,7 +237,7 @@ class Load:
                 over.set()
 
     def replaced(self) -> None:
-        """The same rows in a new file."""
+        """Replaces a file by one with the same rows."""
         target = self.data / "orders.parquet"
         beside = self.data / ".orders.new"
         shutil.copyfile(target, beside)
@@ -269,13 +270,13 @@ class Load:
         self.stuck = sum(thread.is_alive() for thread in threads)
 
     def seconds(self, kind: str) -> list[float]:
-        """How long answers of a kind took; those in a pause are left out."""
+        """Returns the times of a kind, without those in a pause."""
         apart = lambda begun, end: all(end < first or begun > last for first, last in self.pauses)
         return [end - begun for begun, end in self.times[kind] if apart(begun, end)]
 
 
 def digest(rows) -> str:
-    """Rows as text, whichever client they came by."""
+    """Returns rows as text, in the same form for all clients."""
     return "\n".join("|".join(str(value) for value in row) for row in rows)
 
 
@@ -285,7 +286,7 @@ def percentile(times: list[float], part: float) -> float:
 
 
 def judged(load: Load) -> list[str]:
-    """What is wrong."""
+    """Returns the faults found."""
     faults = list(load.wrong[:10])
     if load.server.process.poll() is not None:
         return [*faults, f"the server ended with {load.server.process.returncode}: {load.server.said()[-2000:]}"]
@@ -293,7 +294,7 @@ def judged(load: Load) -> list[str]:
         faults.append(f"{load.stuck} clients do not end")
     if load.ended_at - load.fault_at > WITHOUT_FAULT:
         faults.append(f"no fault was made in the last {load.ended_at - load.fault_at:.0f} s")
-    # Connections of Flight may be kept for a moment by their library; sessions end with what they hold.
+    # Flight's library may keep connections for a moment. Sessions end with everything that they hold.
     metrics = lambda: scraped(load.server.port)
     try:
         wait_for(lambda: metrics()["coscan_statements_running"] == 0 and metrics()["coscan_loads_in_flight"] == 0, 60)
@@ -302,7 +303,7 @@ def judged(load: Load) -> list[str]:
     most = max(size for _, size in load.memory)
     if most > MEMORY:
         faults.append(f"{most >> 20} MiB of memory; the server was told that it has {MEMORY >> 20}")
-    # A leak grows; what the allocator keeps does not.
+    # A leak grows; memory kept by the allocator does not.
     half = len(load.memory) // 2
     early, late = (max(size for _, size in part) for part in (load.memory[half // 2 : half], load.memory[half + half // 2 :]))
     if late > 1.25 * early + (32 << 20):
@@ -353,7 +354,7 @@ def main() -> int:
                 "memory_mib": [size >> 20 for _, size in load.memory[:: max(1, len(load.memory) // 12)]],
             }
             print(json.dumps(report, indent=1), flush=True)
-            # Nothing runs any more: there is nothing to wait for.
+            # Nothing runs, so there is nothing to wait for.
             begun = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
             try:

@@ -1,4 +1,4 @@
-// What a program on node-postgres does: ask, prepare, send many at once, fail, go on.
+// The calls of a program on node-postgres: query, prepare, many queries at once, errors, continue.
 
 import pg from "pg";
 

@@ -3,7 +3,8 @@
     python3 crates/server/checks/page.py --coscan target/release/coscan [--shots FOLDER] [--only NAME]
 
 Needs Playwright for Python and Chromium (pip install playwright; apt-get install chromium, or `playwright install
-chromium`). Where one is missing the checks are left out with exit code 0; COSCAN_REQUIRE_ALL=1 makes that a failure.
+chromium`). If one is missing, the checks are skipped with exit code 0; with COSCAN_REQUIRE_ALL=1 this is a
+failure.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import urllib.request
 from pathlib import Path
 
 PASSWORD = "correct horse"
-#: Statements of a dashboard: they share a table and differ in what they ask.
+#: Statements of a dashboard. They read the same table with different conditions.
 PANELS = [
     "SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice * (1 - l_discount)) FROM lineitem "
     "WHERE l_quantity < {n} GROUP BY 1, 2",
@@ -41,7 +42,7 @@ def free_port():
 
 
 class Server:
-    """A server on a port of its own; it can be ended and started again."""
+    """A server on a port of its own, which can be stopped and started again."""
 
     def __init__(self, coscan, folder):
         self.coscan, self.folder, self.port = coscan, Path(folder), free_port()
@@ -98,7 +99,7 @@ def credentials(user):
 
 
 class Load:
-    """So many clients that ask again and again, until stopped."""
+    """Clients that repeat their queries until stopped."""
 
     def __init__(self, server, clients):
         self.server, self.over, self.done, self.errors = server, threading.Event(), 0, []
@@ -131,7 +132,7 @@ class Load:
 
 
 class Page:
-    """A browser's page, with everything that its console said."""
+    """A browser's page, with all messages of its console."""
 
     def __init__(self, browser, server, user="root", theme="dark", size=(1440, 1000)):
         self.context = browser.new_context(
@@ -148,7 +149,7 @@ class Page:
         return [text for text in self.said if text.startswith(("error", "warning"))]
 
     def canvas(self, selector):
-        """The pictures of canvases, to compare."""
+        """Returns the pictures of canvases, for comparison."""
         return self.page.eval_on_selector_all(selector, "all => all.map(canvas => canvas.toDataURL()).join()")
 
     def text(self, selector):
@@ -250,13 +251,13 @@ def check_query_box(browser, server, _):
         page.page.fill("#sql", "SELECT * FROM linitem")
         page.page.click("button[type=submit]")
         page.page.wait_for_selector("#outcome.wrong:has-text('linitem')")
-        # The browser's own line about the answer 400 is no fault of the page.
+        # The browser's own message about status 400 is no error of the page.
         ours = [text for text in page.errors() if "400" not in text]
         assert ours == [], ours
 
 
 def check_keyboard(browser, server, _):
-    # The engine knows a table once somebody has asked for it.
+    # The engine knows a table after its first query.
     server.sql("SELECT count(l_tax) FROM lineitem WHERE l_tax < 1")
     with Page(browser, server) as page:
         page.page.wait_for_selector(".table canvas")
@@ -292,21 +293,22 @@ FRAMES = """milliseconds => new Promise(done => {
   requestAnimationFrame(tick);
 })"""
 
-#: Makes every frame take so much longer.
+#: Makes every frame take this much longer.
 SLOW = """milliseconds => {
   const slow = () => { const end = performance.now() + milliseconds; while (performance.now() < end); requestAnimationFrame(slow); };
   requestAnimationFrame(slow);
 }"""
 
-#: What the page's main thread may take of the processor for a frame or a message: a frame of sixty a second.
+#: Maximum processor time of the page's main thread per frame or message: that of one frame at sixty a second.
 FRAME_MS = 1000 / 60
 
 
 def cost_of_steps(page, milliseconds=5000):
-    """The processor time that the page's main thread took for each step: a frame drawn or a message of the server taken in.
+    """Returns the processor time of the page's main thread per step. A step is a drawn frame or a message of the
+    server.
 
-    Time on the processor, not on the clock: what else runs on the machine makes frames rare, but not dear. Messages come
-    by the clock, ten a second, so where frames are rare, more of them fall on each."""
+    This is processor time, not wall-clock time: other work on the machine makes frames rare, but not expensive.
+    Messages come ten times a second, so with rare frames more messages fall on each."""
     client = page.context.new_cdp_session(page.page)
     client.send("Performance.enable", {"timeDomain": "threadTicks"})
     messages = []
@@ -335,7 +337,7 @@ def check_two_hundred_queries(browser, server, shots):
             assert said["main_thread_cpu_ms_per_step"] < FRAME_MS, said
             if shots:
                 page.page.screenshot(path=str(shots / "many.png"))
-        # The measure itself sees a slow script, also where the script has a part of a processor only.
+        # The measurement detects a slow script, even if the script gets only a part of a processor.
         page.page.evaluate(SLOW, 6 * FRAME_MS)
         slow = cost_of_steps(page, 2000)
         assert slow["main_thread_cpu_ms_per_step"] > FRAME_MS, f"a slow script was not seen: {slow}"
@@ -354,7 +356,7 @@ def check_both_themes_and_small_screens(browser, server, shots):
             assert ground == ("rgb(244, 245, 247)" if theme == "light" else "rgb(13, 16, 22)"), ground
             if shots:
                 if name == "small":
-                    # Rows of a list that nobody sees are not drawn.
+                    # Rows outside the visible part of a list are not drawn.
                     page.page.set_viewport_size({"width": size[0], "height": 2150})
                     time.sleep(1)
                 page.page.screenshot(path=str(shots / f"{name}.png"))
@@ -402,7 +404,7 @@ def main():
                 try:
                     check(browser, server, options.shots)
                     print(f"ok {check.__name__} ({time.monotonic() - started:.1f} s)", flush=True)
-                except Exception as error:  # noqa: BLE001  each check is told by itself
+                except Exception as error:  # noqa: BLE001  each check is reported by itself
                     failed += 1
                     print(f"FAILED {check.__name__}: {error}", flush=True)
         finally:

@@ -1,4 +1,4 @@
-"""Prepared statements, of the protocol and of SQL: what they mean when tables, views and settings become others."""
+"""Prepared statements of the protocol and of SQL: their meaning after changes of tables, views and settings."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ class Prepared(unittest.TestCase):
                     for decimals, of_type in (("true", "numeric"), ("false", "double precision")):
                         run(f"SET datafusion.sql_parser.parse_float_as_decimal = {decimals}")
                         self.assertEqual(ask("z"), [of_type])
-                    # A table that is made when a statement is planned, and another session's doing.
+                    # A table that is made at planning time, and an action of another session.
                     other.execute("SET application_name = 'looked for'")
                     self.assertEqual(ask("s"), [1])
                     other.execute("RESET application_name")
-                    # Other columns are refused until they are as they were.
+                    # Other columns are refused until the original ones are back.
                     for sql in ("SELECT 'x' AS a", "SELECT 2 AS b", "SELECT 2 AS a, 3 AS b"):
                         run(f"CREATE OR REPLACE VIEW v AS {sql}")
                         self.fails("0A000", ask, "v")
@@ -128,7 +128,7 @@ class Prepared(unittest.TestCase):
             self.fails("26000", run, 'DEALLOCATE "P"')
 
     def test_types_that_the_client_states(self):
-        """psycopg states the types of numbers and times; those of the other operand do not replace them."""
+        """psycopg states the types of numbers and times. The other operand's types do not replace them."""
         day = date(2024, 1, 1)
         asked = [
             ("timestamp '2024-01-01' + %s", timedelta(days=1, hours=2), datetime(2024, 1, 2, 2)),
@@ -146,7 +146,7 @@ class Prepared(unittest.TestCase):
                 for sql, value, expected in asked:
                     with self.subTest(sql, value=value, binary=binary):
                         found = connection.cursor(binary=binary).execute(f"SELECT {sql}", [value]).fetchone()[0]
-                        # A date plus whole days is a date, which is equal to PostgreSQL's timestamp.
+                        # A date plus whole days is a date, which equals PostgreSQL's timestamp.
                         if isinstance(expected, datetime) and not isinstance(found, datetime):
                             found = datetime(found.year, found.month, found.day)
                         self.assertEqual(found, expected)

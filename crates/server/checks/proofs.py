@@ -1,4 +1,4 @@
-"""Proofs that end or are replaced while coscan serve runs: certificates of the server, of clients, bearer tokens."""
+"""Proofs that expire or are replaced while coscan serve runs: certificates of the server, of clients, bearer tokens."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .hostile import Certified, certificates
 from .server import COSCAN, Server, wait_for
 from .wire import Wire
 
-#: Seconds that a token is good for.
+#: Lifetime of a token in seconds.
 LIFETIME = 30
 
 
 class Proofs(Certified):
-    """A server that wants certificates of its clients, and one with users."""
+    """A server that requires client certificates, and one with users."""
 
     @classmethod
     def setUpClass(cls):
@@ -32,13 +32,13 @@ class Proofs(Certified):
         shutil.copy(cls.own / "ours-client.key", cls.own / "expired-client.key")
 
     def shown(self, server) -> str:
-        """The certificate that the server shows, as the hash of it."""
+        """Returns the hash of the server's certificate."""
         with Wire(server.port) as wire:
             wire.encrypt()
             return hashlib.sha256(wire.socket.getpeercert(binary_form=True)).hexdigest()
 
     def test_the_servers_certificate_is_replaced(self):
-        """The signal takes effect for connections that come later; what is no certificate changes nothing."""
+        """The signal takes effect for later connections. An invalid certificate changes nothing."""
         folder = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, folder)
         for name in ("cert.pem", "key.pem"):
@@ -73,7 +73,8 @@ class Proofs(Certified):
             self.assertEqual(there.execute("SELECT count(*) FROM nation").fetchone()[0], 25)
 
     def test_certificates_of_clients_on_every_listener(self):
-        """Expired, of another authority, or none: nobody gets an answer, whatever they speak."""
+        """With an expired or missing certificate, or one of another authority, a client gets no answer, on any
+        protocol."""
         from pyarrow import flight
 
         server = Server(*self.tls, "--tls-client-ca", str(self.own / "ours.pem"), data=self.data)
@@ -115,7 +116,7 @@ class Proofs(Certified):
                     self.fail(f"it was answered: {answered}")
 
     def test_tokens_end_for_every_protocol(self):
-        """A token of Flight's login is good for the page as well, and ends there, too."""
+        """A token of Flight's login is valid for the page as well, and expires there, too."""
         from pyarrow import flight
 
         users = self.own / "users.toml"
@@ -139,5 +140,5 @@ class Proofs(Certified):
         self.assertEqual(status(good), 200)
         for forged in (good[:-1], good + "A", good.swapcase(), "Bearer " + "A" * 43):
             self.assertEqual(status(forged), 401, forged)
-        # It was good for less than a minute; whoever shows forged ones has to wait, too.
+        # It was valid for less than a minute. A client with forged tokens has to wait, too.
         wait_for(lambda: status(good) == 401, 300)

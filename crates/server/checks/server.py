@@ -1,4 +1,4 @@
-"""A server of the program under test, and the clients that it is tested with."""
+"""A server of the program under test, and the clients that test it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ NODE = "pg@8"
 
 
 class Missing(Exception):
-    """Something that the tests need is not there."""
+    """Something that the tests need is missing."""
 
 
 def client_packages() -> None:
-    """Makes the clients from Python importable, in an environment of their own that is kept."""
+    """Makes the Python clients importable, in an environment of their own that is kept."""
     if not COSCAN.exists():
         raise Missing(f"{COSCAN} is missing: make serve-test builds it")
     python = VENV / "bin" / "python"
-    # Made for another list of packages, it lacks some.
+    # An environment made for another list lacks some packages.
     ready, wanted = VENV / "ready", "\n".join(PACKAGES)
     if not ready.exists() or ready.read_text() != wanted:
         try:
@@ -59,7 +59,7 @@ def jdbc_jar() -> Path:
 
 
 def node_modules() -> Path:
-    """A folder with node-postgres, beside which a script finds it."""
+    """Returns a folder with node-postgres. A script beside it can import the package."""
     folder = TARGET / "serve-node"
     if not (folder / "node_modules" / "pg").exists():
         if not (shutil.which("node") and shutil.which("npm")):
@@ -72,7 +72,7 @@ def node_modules() -> Path:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Returns an unused port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -98,12 +98,12 @@ class Server:
         raise RuntimeError(f"the server did not start: {self.said()}")
 
     def said(self) -> str:
-        """What it wrote to its log."""
+        """Returns its log."""
         self.log.flush()
         return (self.folder / "log").read_text()
 
     def stop(self) -> int:
-        """Ends it as a service manager does; returns its exit code."""
+        """Ends it like a service manager, and returns its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -122,13 +122,13 @@ def generate(folder: Path) -> None:
 
 
 def resident(server: Server) -> int:
-    """Bytes of memory that the server's process has."""
+    """Returns the resident memory of the server's process in bytes."""
     fields = Path(f"/proc/{server.process.pid}/statm").read_text().split()
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def wait_for(condition, seconds=600):
-    """Waits until this is so; errors are none before the end."""
+    """Waits until the condition holds. Errors before the end are ignored."""
     end = time.monotonic() + seconds
     while True:
         try:

@@ -1,4 +1,4 @@
-"""`coscan sql` and `coscan user add` on a pseudo-terminal: what a person types, and what they see."""
+"""`coscan sql` and `coscan user add` on a pseudo-terminal: typed input and visible output."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Terminal:
         self.all = ""
 
     def type(self, text: str) -> None:
-        """What is typed; Enter is not added."""
+        """Types text, without Enter."""
         os.write(self.side, text.encode())
 
     def read(self, seconds: float) -> bool:
-        """What is shown next; whether there was something."""
+        """Reads the next output. Returns true if there was any."""
         if not select.select([self.side], [], [], seconds)[0]:
             return False
         try:
@@ -51,7 +51,7 @@ class Terminal:
         return bool(piece)
 
     def see(self, text: str, seconds: float = 300) -> str:
-        """Waits until this is shown, and forgets what was shown up to it; returns that, without colours and the like."""
+        """Waits for this output, and forgets the output up to it. Returns it without escape sequences."""
         end = time.monotonic() + seconds
         while text not in plain(self.all):
             if time.monotonic() > end:
@@ -62,12 +62,12 @@ class Terminal:
         return before + text
 
     def say(self, line: str, text: str) -> str:
-        """Types a line, and waits for this."""
+        """Types a line, and waits for this output."""
         self.type(line + "\r")
         return self.see(text)
 
     def close(self) -> int:
-        """The exit code; a program that does not end is killed."""
+        """Returns the exit code. A program that does not end is killed."""
         end = time.monotonic() + 300
         while time.monotonic() < end:
             self.read(0.05)
@@ -82,7 +82,7 @@ class Terminal:
 
 
 def plain(text: str) -> str:
-    """Without what moves the cursor and paints."""
+    """Returns the text without escape sequences for the cursor and colours."""
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r", "", text)
 
 
@@ -102,12 +102,12 @@ class Shell(unittest.TestCase):
         self.terminal.see(PROMPT)
 
     def ask(self, line: str) -> str:
-        """Types a line; what is shown up to the next prompt."""
+        """Types a line, and returns the output up to the next prompt."""
         return self.terminal.say(line, PROMPT)
 
     def leave(self):
-        # Whatever the program is doing: ^C ends it, and with it what was typed of a line, also what is typed before the
-        # prompt that follows: a test ends with no prompt still to come.
+        # ^C ends any work of the program, and with it a partly typed line. This includes text typed before the
+        # following prompt, so a test ends with no prompt still to come.
         self.terminal.all = ""
         self.terminal.type("\x03")
         self.terminal.see(PROMPT)
@@ -122,7 +122,7 @@ class Shell(unittest.TestCase):
         self.assertIn("nation", self.ask("SELECT * FROM natoin;").partition(";")[2])
 
     def test_lines_typed_ahead(self):
-        """Several lines at once, as they are pasted, and lines typed while a statement runs."""
+        """Several lines pasted at once, and lines typed while a statement runs."""
         self.terminal.type("SELECT 'first ' || 'line';\rSELECT 'second ' || 'line';\r")
         for line in ("first line", "second line"):
             self.terminal.see(line)
@@ -133,7 +133,7 @@ class Shell(unittest.TestCase):
         self.terminal.see(PROMPT)
 
     def test_completion(self):
-        # A line that is completed is drawn anew with its prompt.
+        # A completed line is drawn again with its prompt.
         self.assertIn("25 ", self.terminal.say("SELECT count(*) FROM nat\t;", "(1 row"))
         self.terminal.see(PROMPT)
         self.assertIn("18 ", self.terminal.say("SELECT nation.n_nationk\t FROM nation WHERE n_nam\t = 'CHINA';", "(1 row"))
@@ -174,7 +174,7 @@ class Shell(unittest.TestCase):
         self.assertIn("VIETNAM", self.ask("SELECT n_name FROM nation;"))
 
     def test_progress_is_shown(self):
-        """Of what takes longer than a second, and it makes way for the result."""
+        """Progress is shown for statements that take longer than a second, and disappears before the result."""
         slow = "SELECT count(*) FROM lineitem, generate_series(1, 2000) AS g(n) WHERE sqrt(l_orderkey + n) < 0;"
         self.terminal.type(slow + "\r")
         self.assertRegex(self.terminal.see(" read"), r"\d+ of 15 chunks")
@@ -194,7 +194,7 @@ class Shell(unittest.TestCase):
 
     def test_a_running_statement_is_cancelled(self):
         self.terminal.type("SELECT count(*) FROM generate_series(1, 1000000000000);\r")
-        # On a slow machine the shell may not have begun with it, and take the key for one of the line.
+        # On a slow machine the shell may not have begun the statement, and take the key as one for the line.
         for _ in range(100):
             time.sleep(1.5)
             self.terminal.type("\x03")
@@ -223,7 +223,7 @@ class Password(unittest.TestCase):
             self.assertNotIn("correct", terminal.all)
             self.assertEqual(terminal.close(), 0)
             self.assertIn("[users.ann]", users.read_text())
-            # Whoever changes their mind changes nothing, and has a terminal as before.
+            # A user that cancels changes nothing, and the terminal has its earlier modes.
             terminal = Terminal("/bin/sh", "-c", f"'{COSCAN}' user add bob --users '{users}'; stty -a")
             terminal.see("password: ")
             terminal.type("half\x03\r")

@@ -1,8 +1,8 @@
-"""What tools ask a PostgreSQL server when they connect and draw their trees of tables.
+"""Statements that tools send to a PostgreSQL server when they connect and list objects.
 
-Superset asks through SQLAlchemy, and Metabase and DBeaver in part through pgJDBC: these are asked for real, in `tests.py` and
-`Jdbc.java`. What the tools ask by themselves is here, by the file of their sources that has it. Short statements are as they are
-there; long ones are put in other words, with the tables, functions, casts and operators of the original.
+Superset uses SQLAlchemy, and Metabase and DBeaver use pgJDBC in part. These are tested with the real libraries,
+in `tests.py` and `Jdbc.java`. The tools' own statements are here, by the source file that contains them. Short
+statements are unchanged; long ones are reworded, with the tables, functions, casts and operators of the original.
 """
 
 # psql's describe.c has the statements; psql itself sends them.
@@ -21,8 +21,8 @@ _SEARCH_PATH = (
     "string_to_array(current_setting('search_path'), ',') s)"
 )
 
-# grafana/grafana: public/app/plugins/datasource/grafana-postgresql-datasource/postgresMetaQuery.ts; the first is of the check
-# that the data source works, pkg/tsdb/grafana-postgresql-datasource/sqleng/handler_checkhealth.go.
+# grafana/grafana: public/app/plugins/datasource/grafana-postgresql-datasource/postgresMetaQuery.ts; the first is the
+# check of the data source, pkg/tsdb/grafana-postgresql-datasource/sqleng/handler_checkhealth.go.
 GRAFANA = [
     ("SELECT 1", "1"),
     ("SELECT current_setting('server_version_num')::int/100 as version", "1600"),
@@ -38,7 +38,7 @@ GRAFANA = [
      "bigint"),
     ('SELECT quote_ident(table_name) AS "table" FROM information_schema.tables WHERE quote_ident(table_schema) = \'public\' ORDER BY 1',
      "lineitem"),
-    # What a panel's macros become: __timeFilter and __timeGroup.
+    # Expansions of a panel's macros __timeFilter and __timeGroup.
     ("SELECT floor(extract(epoch from o_orderdate)/604800)*604800 AS \"time\", count(*) FROM orders WHERE o_orderdate BETWEEN "
      "'1995-01-01T00:00:00Z' AND '1995-02-01T00:00:00Z' GROUP BY 1 ORDER BY 1", "788659200"),
 ]
@@ -49,7 +49,7 @@ SUPERSET = [
     ('set search_path = "public"', None),
     ("SELECT pg_backend_pid()", ""),
     ("EXPLAIN SELECT count(*) FROM lineitem", ""),
-    # How it writes dates of filters, and how it stops a query.
+    # Its form of dates in filters, and its way to stop a query.
     ("SELECT DATE_TRUNC('month', o_orderdate) AS __timestamp, COUNT(*) AS count FROM public.orders "
      "WHERE o_orderdate >= TO_DATE('1995-01-01', 'YYYY-MM-DD') AND o_orderdate < TO_DATE('1995-02-01', 'YYYY-MM-DD') "
      "GROUP BY DATE_TRUNC('month', o_orderdate) ORDER BY count DESC LIMIT 1000", "datetime(1995, 1, 1"),
@@ -60,8 +60,8 @@ SUPERSET = [
     ("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = '1'", None),
 ]
 
-# metabase/metabase: src/metabase/driver/postgres.clj (time zone, get-tables-sql, describe-fields-sql, describe-fks-sql,
-# enum-types) and the privileges it looks at before it lists tables.
+# metabase/metabase: src/metabase/driver/postgres.clj (time zone, get-tables-sql, describe-fields-sql,
+# describe-fks-sql, enum-types) and the privileges that it reads before it lists tables.
 METABASE = [
     ("show timezone", "UTC"),
     ("SELECT nspname, typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace "
@@ -99,7 +99,7 @@ METABASE = [
      "INNER JOIN pg_catalog.pg_index AS i ON ct.oid = i.indrelid INNER JOIN pg_catalog.pg_class AS ci ON ci.oid = i.indexrelid "
      "WHERE (pg_catalog.pg_get_expr(i.indpred, i.indrelid) IS NULL) AND n.nspname !~ '^information_schema|catalog_history|pg_') AS tmp "
      "WHERE tmp.pos = 1", None),
-    # What questions become: convert-timezone and datetime-diff.
+    # Questions with convert-timezone and datetime-diff.
     ("SELECT timezone('Asia/Tokyo', timezone('UTC', CAST('2024-01-01 12:00:00' AS timestamp)))", "datetime(2024, 1, 1, 21, 0)"),
     ("SELECT CAST(extract(year from age(date_trunc('day', CAST('2024-03-31' AS timestamp)), date_trunc('day', "
      "CAST('2022-01-30' AS timestamp)))) AS integer)", "(2,)"),
@@ -195,5 +195,5 @@ DBEAVER = [
      "FROM pg_class c WHERE c.relnamespace > 0", "(1"),
 ]
 
-#: By tool: statements, and what is in their answers; `None` where nothing is said of it.
+#: By tool: statements, and a part of each answer. `None`: any answer.
 TOOLS = {"Grafana": GRAFANA, "Superset": SUPERSET, "Metabase": METABASE, "DBeaver": DBEAVER}

@@ -1,4 +1,4 @@
-"""coscan serve with clients that people have: psql, psycopg, ADBC, pgJDBC, and what dashboards ask when they connect.
+"""coscan serve with common clients: psql, psycopg, ADBC, pgJDBC, and the statements of dashboards at connection.
 
     make serve-test
 
@@ -29,7 +29,7 @@ ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000000000)"
 
 
 class Clients(unittest.TestCase):
-    """Everybody may read."""
+    """A server where every client may read."""
 
     @classmethod
     def setUpClass(cls):
@@ -95,7 +95,7 @@ class Clients(unittest.TestCase):
                 self.assertEqual(connection.execute("SELECT %s + 1", [41]).fetchone()[0], 42)
 
     def test_bound_numbers_keep_their_value(self):
-        """Whatever the type of what they are compared with: psycopg says which type a number has."""
+        """The type of the other operand does not matter: psycopg states the type of a number."""
         where = "SELECT count(*) FROM nation WHERE n_nationkey"
         money = "SELECT count(*) FROM lineitem WHERE l_discount"
         exact = "SELECT count(*) FROM lineitem WHERE l_discount = 0.05"
@@ -135,7 +135,7 @@ class Clients(unittest.TestCase):
                             self.assertIn(there, str(cursor.fetchall()))
 
     def test_sqlalchemy(self):
-        """What Superset draws its lists from."""
+        """The data of Superset's lists."""
         import sqlalchemy
 
         engine = sqlalchemy.create_engine(f"postgresql+psycopg2://coscan@127.0.0.1:{self.server.port}/db")
@@ -162,14 +162,14 @@ class Clients(unittest.TestCase):
             self.assertEqual(connection.execute(asked).scalar_one(), "GERMANY")
 
     def test_duckdb(self):
-        """DuckDB's extension for PostgreSQL: it looks at catalogs, and reads tables by COPY in binary."""
+        """DuckDB's extension for PostgreSQL: it reads catalogs, and reads tables by COPY in binary."""
         import duckdb
         from importlib.metadata import files
 
         extension = next(file.locate() for file in files("duckdb-ext-postgres") if file.name == "postgres_scanner.duckdb_extension")
         with duckdb.connect() as connection:
             connection.execute(f"LOAD '{extension}'")
-            # Rows have no numbers by which it could take a table apart.
+            # Rows have no numbers by which it could split a table.
             connection.execute("SET pg_use_ctid_scan = false")
             attached = f"host=127.0.0.1 port={self.server.port} user=coscan dbname=db"
             connection.execute(f"ATTACH '{attached}' AS pg (TYPE postgres, READ_ONLY)")
@@ -204,7 +204,7 @@ class Clients(unittest.TestCase):
             self.assertEqual(*said)
 
     def test_activity(self):
-        """Who looks sees what runs, and may stop it."""
+        """A session sees the running statements, and may stop them."""
         with self.connect(autocommit=True) as looking, self.connect(autocommit=True) as other:
             number = other.info.backend_pid
             self.assertEqual(other.execute("SELECT pg_backend_pid()").fetchone()[0], number)
@@ -238,7 +238,7 @@ class Clients(unittest.TestCase):
         from pyarrow import flight
 
         url = f"grpc://127.0.0.1:{self.server.port}"
-        # In a process of its own: the library turns a call that was cancelled into Ctrl-C.
+        # In a process of its own: the library turns a cancelled call into Ctrl-C.
         fetch = "import sys; from pyarrow import flight; flight.FlightClient(sys.argv[1]).do_get(flight.Ticket(bytes.fromhex(sys.argv[2]))).read_all()"
         python = shutil.which("python3", path=VENV / "bin")
 
@@ -267,7 +267,7 @@ class Clients(unittest.TestCase):
                         list(client.do_action(flight.Action(name, request(info))))
 
     def test_node(self):
-        """node-postgres, as programs in JavaScript have it."""
+        """node-postgres, as JavaScript programs use it."""
         try:
             modules = node_modules()
         except Missing as missing:
@@ -333,7 +333,7 @@ class Access(unittest.TestCase):
             self.assertGreater(connection.execute("SELECT count(*) FROM orders").fetchone()[0], 0)
 
     def test_a_login_is_bound_to_the_certificate(self):
-        """libpq refuses to go on where it is told to bind and is not offered it."""
+        """libpq refuses to continue if it must bind and binding is not offered."""
         import psycopg
 
         binds = {"sslmode": "require", "channel_binding": "require"}

@@ -1,4 +1,4 @@
-"""Values of all types, as text and in binary: psycopg reads both, and what it reads is what was written to a file."""
+"""Values of all types, as text and in binary: psycopg reads both, and the values equal those written to a file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def columns():
 
 
 class Values(unittest.TestCase):
-    """Of files and of expressions."""
+    """Values in files and in expressions."""
 
     @classmethod
     def setUpClass(cls):
@@ -107,7 +107,7 @@ class Values(unittest.TestCase):
                         self.assertEqual([bare(value) for value, in rows.rows()], values)
 
     def test_texts_are_those_of_postgres(self):
-        """What PostgreSQL 16 sends, letter by letter."""
+        """The output of PostgreSQL 16, character by character."""
         asked = [
             ("timestamp '2024-01-01 01:02:03.500'", "2024-01-01 01:02:03.5"), ("timestamp '2024-01-01'", "2024-01-01 00:00:00"),
             ("time '10:00'", "10:00:00"), ("timestamptz '2024-07-01 12:00:00+00'", "2024-07-01 14:00:00+02"),

@@ -1,4 +1,4 @@
-"""The PostgreSQL protocol, byte by byte: for clients that do what drivers do not."""
+"""The PostgreSQL protocol, byte by byte, for clients that behave unlike drivers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def startup(user: str, database: str = "db") -> bytes:
 
 
 class Wire:
-    """A connection, from an address of its own if one is given: failed logins are counted by address."""
+    """A connection. It may have its own source address, because failed logins are counted by address."""
 
     def __init__(self, port: int, source: str = "127.0.0.1", timeout: float = 300):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout, source_address=(source, 0))
 
     def encrypt(self, context: ssl.SSLContext | None = None, before: bytes = b"") -> None:
-        """Asks for TLS; `before` is sent in the clear behind the question."""
+        """Asks for TLS. `before` is sent in plain text after the request."""
         self.socket.sendall(SSL_REQUEST + before)
         assert self.exactly(1) == b"S"
         if context is None:
@@ -40,7 +40,7 @@ class Wire:
         self.socket = context.wrap_socket(self.socket)
 
     def exactly(self, size: int) -> bytes:
-        """So many bytes."""
+        """Reads `size` bytes."""
         got = b""
         while len(got) < size:
             try:
@@ -53,29 +53,29 @@ class Wire:
         return got
 
     def send(self, kind: bytes, body: bytes) -> None:
-        """A message."""
+        """Sends a message."""
         self.socket.sendall(kind + struct.pack("!i", len(body) + 4) + body)
 
     def read(self) -> tuple[bytes, bytes]:
-        """The next message."""
+        """Reads the next message."""
         kind = self.exactly(1)
         (size,) = struct.unpack("!i", self.exactly(4))
         return kind, self.exactly(size - 4)
 
     def until(self, kinds: bytes) -> tuple[bytes, bytes]:
-        """The next message of one of these kinds; those before it are passed over."""
+        """Reads up to the next message of one of these kinds."""
         while True:
             kind, body = self.read()
             if kind in kinds:
                 return kind, body
 
     def error(self) -> str:
-        """The code of the error that comes next."""
+        """Returns the code of the next error."""
         _, body = self.until(b"E")
         return next(part[1:].decode() for part in body.split(b"\0") if part.startswith(b"C"))
 
     def query(self, sql: str) -> list[tuple[bytes, bytes]]:
-        """All messages up to the one that says ready."""
+        """Returns all messages up to ReadyForQuery."""
         self.send(b"Q", sql.encode() + b"\0")
         messages = []
         while not messages or messages[-1][0] != b"Z":
@@ -83,7 +83,7 @@ class Wire:
         return messages
 
     def open(self, user: str = "coscan") -> Wire:
-        """Logs in where nobody asks for a password."""
+        """Logs in without a password."""
         self.socket.sendall(startup(user))
         self.until(b"Z")
         return self
@@ -99,7 +99,7 @@ class Wire:
 
 
 class Scram:
-    """A client's side of SCRAM-SHA-256; its messages can be said again."""
+    """A client's side of SCRAM-SHA-256. Its messages can be sent again."""
 
     def __init__(self, password: str, nonce: str | None = None):
         self.password = password
@@ -108,12 +108,12 @@ class Scram:
         self.last = b""
 
     def first(self) -> bytes:
-        """The body of SASLInitialResponse."""
+        """Returns the body of SASLInitialResponse."""
         text = f"n,,{self.bare}".encode()
         return b"SCRAM-SHA-256\0" + struct.pack("!i", len(text)) + text
 
     def final(self, challenge: bytes) -> bytes:
-        """The proof that answers a challenge."""
+        """Returns the proof for a challenge."""
         said = dict(part.split("=", 1) for part in challenge.decode().split(","))
         salted = hashlib.pbkdf2_hmac("sha256", self.password.encode(), base64.b64decode(said["s"]), int(said["i"]))
         key = hmac.digest(salted, b"Client Key", "sha256")
@@ -125,7 +125,7 @@ class Scram:
 
 
 def log_in(wire: Wire, user: str, scram: Scram, replay: bytes | None = None) -> tuple[bytes, bytes]:
-    """Logs in; what the server says to the proof, or to the one that is replayed."""
+    """Logs in. Returns the server's answer to the proof, or to a replayed proof."""
     wire.socket.sendall(startup(user))
     said = wire.until(b"RE")
     if said[0] == b"E":
@@ -139,7 +139,7 @@ def log_in(wire: Wire, user: str, scram: Scram, replay: bytes | None = None) -> 
 
 
 def varint(number: int) -> bytes:
-    """A number as protobuf has it."""
+    """Encodes a number for protobuf."""
     parts = []
     while number > 127:
         parts.append(number & 127 | 128)
@@ -148,11 +148,11 @@ def varint(number: int) -> bytes:
 
 
 def field(number: int, data: bytes) -> bytes:
-    """A field of bytes as protobuf has it."""
+    """Encodes a field of bytes for protobuf."""
     return bytes([number << 3 | 2]) + varint(len(data)) + data
 
 
 def statement(sql: str) -> bytes:
-    """A statement as Flight SQL has it: an `Any` with a CommandStatementQuery."""
+    """Encodes a statement for Flight SQL: an `Any` with a CommandStatementQuery."""
     name = b"type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery"
     return field(1, name) + field(2, field(1, sql.encode()))

@@ -1,4 +1,4 @@
-//! A server inside a program: serves the folder or file that is named, until Ctrl-C.
+//! A server inside a program: serves the given folder or file until Ctrl-C.
 
 use coscan_datafusion::CoscanContext;
 use coscan_server::{ServeConfig, Server};

@@ -1,10 +1,10 @@
-//! A server with the live page, over tables and settings of the command line:
+//! A server with the live page, with tables and settings from the command line:
 //!
 //! ```text
 //! cargo run --release -p coscan-server --example page -- table=lineitem=data/lineitem.parquet listen=127.0.0.1:5433
 //! ```
 //!
-//! What begins with `coscan.` goes to the engine: `coscan.buffer=64MB`.
+//! Settings that begin with `coscan.` go to the engine: `coscan.buffer=64MB`.
 
 use coscan_datafusion::CoscanContext;
 use coscan_server::{ServeConfig, Server};

@@ -87,7 +87,7 @@ function table({ columns, rows }) {
   return element("table", "", element("thead", "", element("tr", "", ...heads)), element("tbody", "", ...lines));
 }
 
-/** A plan's lines as a tree; what scans cooperatively stands out. */
+/** A plan's lines as a tree, with cooperative scans highlighted. */
 function tree(plan) {
   const root = element("ul", "plan");
   const open = [{ depth: -1, list: root }];

@@ -1,4 +1,4 @@
-// The policy and the size of the buffer, for administrators, and the theme, for everybody.
+// Policy and buffer size for administrators, and the theme for all users.
 
 import { send } from "./stream.js";
 import { bytes, write } from "./words.js";
@@ -28,7 +28,7 @@ export class Controls {
     this.known = true;
   }
 
-  /** The slider goes by factors, not by bytes. */
+  /** The slider is logarithmic. */
   chosen() { return SMALLEST * (this.most / SMALLEST) ** (this.buffer.value / 1000); }
 
   set({ policy, buffer }) {
@@ -46,7 +46,7 @@ export class Controls {
   }
 }
 
-/** Light or dark: as the system, until somebody says otherwise. */
+/** Light or dark: the system's theme until the user chooses one. */
 export function theme(onChange) {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const root = document.documentElement;
@@ -56,7 +56,7 @@ export function theme(onChange) {
   dark.addEventListener("change", () => { if (!kept()) say(dark.matches ? "dark" : "light"); });
   const turn = () => {
     const next = root.dataset.theme === "dark" ? "light" : "dark";
-    try { localStorage.setItem("coscan-theme", next); } catch { /* It holds until the page is left. */ }
+    try { localStorage.setItem("coscan-theme", next); } catch { /* The choice lasts until the page is closed. */ }
     say(next);
   };
   document.getElementById("theme").addEventListener("click", turn);

@@ -1,4 +1,4 @@
-// What the buffer holds, and the figures: what was read, what was served from it, what was saved.
+// The contents of the buffer, and counters: bytes read, bytes served from the buffer, bytes saved.
 
 import { bytes, count, element, time, write } from "./words.js";
 
@@ -11,7 +11,7 @@ const FIGURES = [
   ["read", "read"], ["delivered", "handed to queries"], ["coming", "loads on their way"], ["waits", "of workers' time is waiting"],
 ];
 
-/** Rates are those of so long. */
+/** Time window of rates. */
 const RATE_MS = 3000;
 
 export class Ledger {

@@ -1,5 +1,6 @@
-// Loads over time: each dot is a chunk that was read, the newest on the right, its place in the table upwards. Where lines
-// run through many queries, these share; where dots are all over, everybody reads alone. (Figure 4 of the 2007 paper.)
+// Loads over time. Each dot is a chunk that was read, the newest on the right, with its place in the table as
+// height. Lines through many queries mean that these share. Scattered dots mean that every query reads alone.
+// (Figure 4 of the 2007 paper.)
 
 import { bytes, colours, fit } from "./words.js";
 
@@ -21,7 +22,7 @@ export class Loads {
 
   recolour() { this.theme = colours(); }
 
-  /** Everything is another server's. */
+  /** Drops all data, which is another server's. */
   clear() {
     this.points = [];
     this.switches = [];
@@ -44,7 +45,7 @@ export class Loads {
     this.offer();
   }
 
-  /** The tables to choose from; unless one is chosen, the one that was read most lately. */
+  /** The tables to choose from. By default the most recently read one is shown. */
   offer() {
     const ids = [...this.tables.keys()].join();
     if (ids !== this.offered) {
@@ -112,7 +113,7 @@ export class Loads {
     context.restore();
   }
 
-  /** When policy or buffer became another. */
+  /** Marks changes of policy and buffer. */
   marks(context, { height, end, x }) {
     const { theme } = this;
     this.switches = this.switches.filter((change) => change.t > end - SHOWN_MS - 5000);

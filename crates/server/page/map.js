@@ -1,5 +1,5 @@
-// The chunk map of each table: a row for each column, along it the chunks in their order, above them how many scans want
-// each. Cells are painted as one small picture that is enlarged, so that many cost no more than few.
+// The chunk map of each table: one row per column, with the chunks in order, and above them the number of scans that
+// want each. Cells are painted as one small picture that is enlarged, so that many cells cost no more than few.
 
 import { colours, element, fit, write } from "./words.js";
 
@@ -7,7 +7,7 @@ const STATES = ["absent", "coming", "encoded", "decoded"];
 const SAID = ["not in memory", "on its way", "in memory, encoded", "in memory, decoded"];
 const STRIP = 22;
 const FADE_MS = 450;
-/** Room for names of columns, where there is much and where there is little. */
+/** Width of column names on wide and on narrow screens. */
 const NAMES = { wide: { width: 96, letters: 15 }, narrow: { width: 76, letters: 11 } };
 const ROW_MAX = 12;
 const ROWS_HIGH = 208;
@@ -35,8 +35,8 @@ class TableMap {
     this.canvas.addEventListener("blur", () => this.point(null));
   }
 
-  /** Takes what the server says of the table; a cell that changed fades from what it was, so that no
-   *  shade is seen that lies between other states. */
+  /** Takes the table's state from the server. A changed cell fades from its old state, so that no
+   *  intermediate shade looks like another state. */
   set(table) {
     const before = this.parts;
     const same = before && this.table.cells === table.cells && this.table.columns.length === table.columns.length;
@@ -112,7 +112,7 @@ class TableMap {
     this.dirty = false;
   }
 
-  /** One pixel for each cell. */
+  /** One pixel per cell. */
   paint(theme, now, still) {
     const { cells } = this.table;
     const rows = this.table.columns.length;
@@ -134,7 +134,7 @@ class TableMap {
     this.picture.getContext("2d").putImageData(this.image, 0, 0);
   }
 
-  /** Gaps, where there is room for them. */
+  /** Gaps between cells, if there is room. */
   lines(context, theme, { x, rows, row, left, width }) {
     context.fillStyle = theme.panel;
     if (row >= 4) for (let at = 1; at <= rows; at += 1) context.fillRect(left, STRIP + at * row - 1, width, 1);
@@ -143,7 +143,7 @@ class TableMap {
     }
   }
 
-  /** How many want each chunk, and which chunks are in use. */
+  /** The number of scans that want each chunk, and the chunks in use. */
   strip(context, theme, x) {
     const most = Math.max(4, ...this.wanted);
     context.fillStyle = theme.wanted;
@@ -162,7 +162,7 @@ class TableMap {
     }
   }
 
-  /** What is on its way is half a cell, so that colour is not all that tells it. */
+  /** Cells that are being loaded are half filled, so that colour is not the only sign. */
   signs(context, theme, { x, row, width }) {
     const { cells } = this.table;
     if (width / cells < 5 || row < 5) return;
@@ -241,7 +241,7 @@ export class Maps {
     for (const map of this.maps.values()) map.dirty = true;
   }
 
-  /** `all`: the tables there are; `tables`: those of them that changed. */
+  /** `all`: all tables; `tables`: the changed ones. */
   set(all, tables) {
     for (const [id, map] of this.maps) {
       if (!all.includes(id)) { map.node.remove(); this.maps.delete(id); }

@@ -1,4 +1,4 @@
-// The page: puts what comes from the server where it belongs, and draws sixty times a second at most.
+// The page: passes the server's messages to its parts, and draws at most sixty times a second.
 
 import { Box } from "./box.js";
 import { Controls, theme } from "./controls.js";
@@ -24,7 +24,7 @@ theme(() => { maps.recolour(); loads.recolour(); });
 const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 let drawn = 0;
 function draw(now) {
-  // Without motion, what changed is drawn when it is told, and time goes on in steps.
+  // With reduced motion, changes are drawn at once, and time advances in steps.
   if (!still.matches || now - drawn > 250) { loads.draw(now); drawn = now; }
   maps.draw(now, still.matches);
   requestAnimationFrame(draw);
@@ -40,7 +40,7 @@ async function about() {
 
 function onMessage(message, first) {
   if (first) {
-    // Everything comes anew: another server may answer.
+    // All state is replaced: another server may answer.
     loads.clear();
     ledger.clear();
     queries.clear();

@@ -1,5 +1,5 @@
-// The running queries: how far each is, what was read for it, what it got without, whether it waits, and when its scans
-// will be done. Rows are changed, not made anew, so that two hundred of them cost little.
+// The running queries: progress, bytes read, bytes saved, waiting, and time left of their scans. Rows are updated in
+// place, so that two hundred of them cost little.
 
 import { ask, send } from "./stream.js";
 import { bytes, element, range, time, write } from "./words.js";
@@ -112,7 +112,7 @@ export class Queries {
     try {
       const needed = await ask(`/api/needed/${of}`);
       if (this.chosen === of) this.onNeeded(needed);
-    } catch { /* The connection says so. */ }
+    } catch { /* The connection reports the error. */ }
     this.asking = false;
   }
 

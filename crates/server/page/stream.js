@@ -1,6 +1,6 @@
-// What the server sees, as it comes. A connection that is lost, or that says nothing, is made anew.
+// The server's messages. A connection that is lost or silent is opened again.
 
-/** The server says something at least once a second. */
+/** Silence after which a connection counts as lost. The server sends a message at least once a second. */
 const SILENCE_MS = 5000;
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
 
@@ -43,7 +43,7 @@ export class Stream {
   }
 }
 
-/** Asks the server to do something; fails with what it says. */
+/** Sends a request to the server. Throws the server's error. */
 export async function send(path, body) {
   const response = await fetch(path, {
     method: "POST",

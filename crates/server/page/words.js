@@ -1,8 +1,8 @@
-// How numbers are said, and how elements are made. Texts are always texts, never markup.
+// Formatting of numbers, and construction of elements. Text is always inserted as text, never as markup.
 
 const SIZES = ["B", "kB", "MB", "GB", "TB", "PB"];
 
-/** Bytes with three digits that count. */
+/** Bytes with three significant digits. */
 export function bytes(n) {
   let at = 0;
   while (n >= 999.5 && at < SIZES.length - 1) { n /= 1000; at += 1; }
@@ -13,7 +13,7 @@ export function count(n) {
   return n < 10000 ? String(Math.round(n)) : Math.round(n).toLocaleString("en");
 }
 
-/** Milliseconds as a person says them. */
+/** Milliseconds in a readable unit. */
 export function time(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const s = ms / 1000;
@@ -40,12 +40,12 @@ export function element(tag, name, ...children) {
   return made;
 }
 
-/** Writes a text only where it is another: what did not change costs nothing. */
+/** Sets a text only if it differs, so that unchanged text costs nothing. */
 export function write(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** The colours in force, for canvases. */
+/** The colours of the current theme, for canvases. */
 export function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -53,7 +53,7 @@ export function colours() {
   return Object.fromEntries(names.map((name) => [name, of(name)]));
 }
 
-/** Makes a canvas as fine as the screen; returns its context, in CSS pixels, and its size. */
+/** Sets a canvas to the screen's resolution. Returns its context, in CSS pixels, and its size. */
 export function fit(canvas, height) {
   const width = canvas.clientWidth;
   const tall = height ?? canvas.clientHeight;

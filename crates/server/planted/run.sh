@@ -1,6 +1,5 @@
 #!/bin/bash
-# Plants faults in what stops and limits statements and in PostgreSQL's SQL, which the tests `postgres` have to find: see
-# crates/check/plant.sh.
-# Usage: planted/run.sh [NAME...]
+# Plants faults in the limits and cancellation of statements and in PostgreSQL's SQL, which the tests `postgres` must
+# find: see crates/check/plant.sh. Usage: planted/run.sh [NAME...]
 here=$(cd "$(dirname "$0")" && pwd)
 exec "$here/../../check/plant.sh" crates/server/src "$here/faults.txt" postgres "made:: dialect:: stopped cancel fetch" "$@"

@@ -1,5 +1,5 @@
-//! Who is let in, and what they can reach: wrong, missing, expired and replayed proofs; statements that try to leave their tables;
-//! messages that are not what they say; clients that take their time.
+//! Logins and permissions: wrong, missing, expired and replayed proofs; statements that try to leave their tables;
+//! malformed messages; slow clients.
 
 mod support;
 
@@ -167,7 +167,7 @@ async fn columns_of_flight_may_have_equal_names() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_takes_too_long_or_says_too_much_is_cut_off() {
     let startup = b"\0\0\0\x11\0\x03\0\0user\0ann\0\0";
-    // Everything that is said is read until the other side closes.
+    // Reads everything that the server sends until it closes the connection.
     let hello = |world: &World, bytes: Vec<u8>| {
         let address = world.address();
         async move {
@@ -185,13 +185,13 @@ async fn what_takes_too_long_or_says_too_much_is_cut_off() {
         startup,
         b"GET / HTTP/1.1\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        // Answered, and then nobody is let in.
+        // The request is answered, and then no login follows.
         b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n",
         b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n",
     ] {
         hello(&world, silent.to_vec()).await;
     }
-    // At once, and not when the time of the login is over.
+    // At once, and not only when the time for a login is over.
     let world = World::with_users(|config, _| config.set("handshake-timeout", "86400").unwrap()).await;
     for long in [
         &b"\0\x10\0\0\0\x03\0\0"[..],
@@ -219,13 +219,14 @@ async fn connections_beyond_the_limit_are_told() {
     }
 }
 
-/// A frame of HTTP/2 on the first stream.
+/// An HTTP/2 frame on the first stream.
 fn frame(kind: u8, flags: u8, stream: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags, 0, 0, 0, stream], body].concat()
 }
 
-/// Who is not let in is told so before what they send is gathered: a call says that ten megabytes follow, and sends a few bytes.
+/// A client without a login is refused before its data is collected: a call announces ten megabytes, and sends a few
+/// bytes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flight_reads_nothing_of_those_it_does_not_let_in() {
     const HEADERS: u8 = 1;
@@ -265,7 +266,7 @@ async fn flight_reads_nothing_of_those_it_does_not_let_in() {
     tokio::time::timeout(ENDS, answered).await.expect("an answer before the rest of the message");
 }
 
-/// The system asks after clients that are silent, so that one that vanished does not keep its connection for good.
+/// The system probes silent clients, so that a client that vanished does not keep its connection forever.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_are_probed_while_they_are_idle() {
@@ -290,7 +291,7 @@ async fn connections_are_probed_while_they_are_idle() {
     }
 }
 
-/// Tables that are opened by several at the same time are each what their name says.
+/// Tables that several tasks open at the same time all match their names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_may_be_read_again_by_several_at_once() {
     let world = World::with(|config, folder| {
@@ -315,7 +316,7 @@ async fn tables_may_be_read_again_by_several_at_once() {
     }
 }
 
-/// A refusal names the setting that it comes from.
+/// A refusal names the setting that causes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_name_their_setting() {
     let world = World::with(|config, _| {
@@ -378,8 +379,8 @@ async fn malformed_messages_end_their_own_connection_only() {
     drop(client);
     world.idle().await;
 }
-/// A user's memory and load control go together: what has room for sorts but not for hash tables runs again with the
-/// former, what has no room is that user's error, and nobody else is concerned.
+/// A user's memory limit and load control work together. A query whose sorts fit but whose hash tables do not runs
+/// again with sorts. A query without enough room is an error of its own user, and other users are not affected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_of_a_user_is_that_users_affair() {
     const LIMIT: u64 = 4 << 20;
@@ -394,7 +395,7 @@ async fn memory_of_a_user_is_that_users_affair() {
     let (ann, bob) = (world.connect("ann", "ann").await.unwrap(), world.connect("bob", "bob").await.unwrap());
     let joined =
         "SELECT count(*), max(a.name) FROM t a JOIN t b ON a.id = b.id WHERE a.amount + b.amount > 10";
-    // A text of sixteen megabytes, which nothing can spill.
+    // A text of sixteen megabytes, which no operator can spill.
     let no_room = "SELECT count(*) FROM (SELECT string_agg(concat(repeat(name, 20), id), '') AS names FROM t) \
                    WHERE names <> ''";
     let (of_bob, of_ann, none) =

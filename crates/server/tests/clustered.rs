@@ -1,4 +1,4 @@
-//! Tables that are declared to be clustered with another one, over both protocols.
+//! Tables that are declared to be clustered with another table, over both protocols.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! The endpoints of the page: who is let in, what is shown to whom, what may be changed by whom.
+//! The endpoints of the page: logins, the data shown to each user, and the permissions for changes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use parquet::file::properties::WriterProperties;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-/// What has not ended by then hangs, on any machine.
+/// A request that takes longer hangs, on any machine.
 const ENDS: Duration = Duration::from_secs(300);
 
 const CHUNKS: usize = 12;
 const ROWS: i64 = 6000;
 
-/// A table of one column in so many row groups.
+/// A table of one column with [`CHUNKS`] row groups.
 fn table(folder: &Path, name: &str) -> String {
     let path = folder.join(format!("{name}.parquet"));
     let mut random = 1_u64;
@@ -71,7 +71,7 @@ impl World {
         }
         let coscan = CoscanContext::builder()
             .buffer_bytes(32 << 20)
-            // Each row group is a chunk, however small.
+            // Each row group is a chunk, even a small one.
             .set("chunk_size", "0")
             .set("small_table_bytes", "0")
             .read_limit(500_000)
@@ -109,7 +109,7 @@ impl World {
         self.post(user, "/api/sql", json!({ "sql": sql })).await
     }
 
-    /// The first messages that a browser of this user is sent, until `enough`.
+    /// The first messages to a browser of this user, until `enough` returns true.
     async fn watch(&self, user: &str, mut enough: impl FnMut(&Value) -> bool) -> Vec<Value> {
         let response =
             self.send(signed(user, Request::get("/api/events")).body(Body::empty()).unwrap()).await;
@@ -373,7 +373,7 @@ async fn metrics_count_what_was_read_and_how_long_it_took() {
     assert!(text.contains("outcome=\"22\""), "a division by zero is of class 22\n{text}");
 }
 
-/// Two users ask the same at the same time: one runs, and the other is seen to take the result of it.
+/// Two users run the same query at the same time. One runs it, and the page shows that the other takes its result.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_takes_the_result_of_another_query_is_told() {
     let world = Arc::new(World::new(true).await);

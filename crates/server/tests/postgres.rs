@@ -185,11 +185,11 @@ async fn a_cancel_request_stops_the_work() {
     stopped(client.simple_query(ENDLESS), stop).await;
     world.idle().await;
     assert_eq!(first(&client.simple_query("SELECT count(*) FROM t").await.unwrap()), Some("100000"));
-    // What is left in the buffer is nobody's: the whole of it can be given up.
+    // The rest of the buffer belongs to no query, so all of it can be released.
     assert_eq!(world.server.state().engine().usage().workspace, 0);
 }
 
-/// A statement that is planned for seconds: each of its columns is compared with all it is grouped by.
+/// A statement whose planning takes seconds: each of its columns is compared with all grouping expressions.
 fn planned_for_seconds() -> String {
     let columns = (0..3000).map(|n| format!("id + {n}")).collect::<Vec<_>>().join(", ");
     format!("SELECT {columns} FROM t GROUP BY {columns}")
@@ -210,7 +210,7 @@ async fn a_statement_can_be_stopped_while_it_is_planned() {
     assert_eq!(first(&told), Some("t"), "by function");
     client.batch_execute("SET statement_timeout = '200ms'").await.unwrap();
     assert_eq!(code(&client.simple_query(&sql).await.unwrap_err()), "57014", "its time is over");
-    // Planned to its end it takes longer than all of these together, however slow the machine is.
+    // Its full planning takes longer than all of these together, even on a slow machine.
     let stopped_within = begun.elapsed();
     let begun = std::time::Instant::now();
     client.batch_execute("SET statement_timeout = 0").await.unwrap();
@@ -222,7 +222,7 @@ async fn a_statement_can_be_stopped_while_it_is_planned() {
     );
     world.cancel(&token).await;
     world.idle().await;
-    // Whoever does nothing is not stopped, and neither is what comes after.
+    // A cancel request stops neither an idle session nor its next statement.
     world.cancel(&token).await;
     assert_eq!(first(&client.simple_query("SELECT 1").await.unwrap()), Some("1"));
 }
@@ -249,7 +249,7 @@ async fn a_client_that_leaves_stops_its_work() {
     let connection = tokio::spawn(connection);
     let running = tokio::spawn(async move { client.simple_query(ENDLESS).await.map(drop) });
     world.busy().await;
-    // A client library that is dropped waits for its answer; a process that ends does not.
+    // A dropped client library waits for its answer; a process that ends does not.
     connection.abort();
     world.idle().await;
     assert!(running.await.unwrap().is_err());
@@ -263,7 +263,7 @@ async fn a_statement_has_its_time() {
     let begun = std::time::Instant::now();
     assert_eq!(code(&client.simple_query(ENDLESS).await.unwrap_err()), "57014");
     assert!(begun.elapsed() < Duration::from_secs(3000), "the client's own limit is the shorter one");
-    // The user's holds where the client says that there is none.
+    // The user's limit also applies if the client sets no limit.
     let world = World::with(|config, _| config.set("statement-timeout", "2").unwrap()).await;
     let client = world.client().await;
     client.batch_execute("SET statement_timeout = 0").await.unwrap();
@@ -277,7 +277,7 @@ async fn a_client_that_does_not_read_holds_nothing_others_need() {
     let rows = slow.query_raw("SELECT a.id, a.name, b.name FROM t a, t b", Vec::<i64>::new()).await.unwrap();
     pin_mut!(rows);
     assert!(rows.next().await.is_some());
-    // Its client library reads some; the server does not make what is not read.
+    // The client library reads some rows. The server does not make rows that are not read.
     let query = world.server.state().registry().queries().pop().unwrap();
     let fast = world.client().await;
     for _ in 0..5 {

@@ -1,4 +1,5 @@
-//! Statements that meet a file which was replaced: who has seen no row does not hear of it, who has is told to ask again.
+//! Statements whose file is replaced during the run. A client without rows does not notice; a client with rows gets
+//! an error that tells it to retry.
 
 mod support;
 
@@ -16,7 +17,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use support::{World, code};
 
-/// A table of three rows whose file is replaced the first so many times that it is read.
+/// A table of three rows whose file is replaced during its first `left` reads.
 #[derive(Debug)]
 struct Replaced {
     schema: SchemaRef,
@@ -69,7 +70,7 @@ async fn statements_run_again_until_there_is_a_row() {
     let left = table("often", 100, false);
     assert_eq!(counted("SELECT count(*) FROM often").await, Err("40001".to_owned()));
     assert_eq!(left.load(Relaxed), 96, "four runs");
-    // The rows before went into the count of a run that was given up.
+    // The earlier rows went into the count of a run that was abandoned.
     table("late", 1, true);
     assert_eq!(counted("SELECT count(*) FROM late").await, Ok(3));
     table("seen", 1, true);

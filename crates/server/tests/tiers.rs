@@ -1,4 +1,5 @@
-//! Tables of a server whose files lie in a slow tier: restored once for all users who want them, under the users' names.
+//! Tables of a server whose files lie in a slow tier: restored once for all users that want them, under the users'
+//! names.
 
 mod support;
 
@@ -11,7 +12,8 @@ use coscan_server::{ServeConfig, ServeError, Server};
 use coscan_tier::{TierConfig, TierError, Tiers, keep_footers};
 use support::{ROWS, World};
 
-/// A tier below `folder`: the files of the table `t` are on the "tape", and stubs of the same length and time in the root.
+/// A tier below `folder`. The files of the tables are on the "tape", and stubs of the same length and time are in
+/// the root.
 fn tier(folder: &Path, tables: &[&str]) -> PathBuf {
     let (tape, root) = (folder.join("tape"), folder.join("root"));
     fs::create_dir_all(&tape).unwrap();
@@ -39,7 +41,7 @@ fn tier(folder: &Path, tables: &[&str]) -> PathBuf {
     definition
 }
 
-/// Keeps the footers of a table and nothing else, as `coscan tier footers` does while files are online.
+/// Keeps only the footers of a table, as `coscan tier footers` does while files are online.
 fn keep(folder: &Path, definition: &Path, table: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -83,7 +85,7 @@ async fn a_table_in_a_tier_is_restored_once_for_all_who_ask() {
     assert_eq!(recalls(folder), 1);
     let journal = fs::read_to_string(folder.join("cache/journal")).unwrap();
     assert!(journal.contains("\"ann\"") || journal.contains("\"bob\""), "restored for a user: {journal}");
-    // A table beside it, which no tier has, is as it always was.
+    // A table outside the tiers works as without tiers.
     let join = "SELECT count(*) FROM t JOIN old ON t.id = old.id WHERE t.name = 'name 7'";
     assert_eq!(ann.query_one(join, &[]).await.unwrap().get::<_, i64>(0), ROWS / 1000);
     let plan = ann.query("EXPLAIN SELECT count(*) FROM t", &[]).await.unwrap();
@@ -131,7 +133,7 @@ async fn a_definition_that_does_not_hold_is_wrong_usage() {
         folder.path().display()
     );
     let first = Tiers::open([TierConfig::parse(&one, folder.path()).unwrap()]).unwrap();
-    // The lock is looked for again for a moment; then it is another process's.
+    // The lock is tried again for a moment. Then it counts as that of another process.
     let error = start(&one).await;
     assert!(!error.is_usage() && matches!(error, ServeError::Tier(TierError::CacheInUse { .. })), "{error}");
     drop(first);

@@ -1,10 +1,10 @@
-//! SQL of PostgreSQL that the query engine has otherwise. What is expected is what PostgreSQL 15 answers.
+//! PostgreSQL's SQL that differs from the query engine's. The expected results are output of PostgreSQL 15.
 
 use super::first;
 use super::support::{World, code};
 use futures::StreamExt;
 
-/// Arrays may be bound, as clients bind them.
+/// Array parameters, in the forms that clients send.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arrays_are_bound() {
     let world = World::open().await;
@@ -21,7 +21,7 @@ async fn arrays_are_bound() {
     assert_eq!(row.get::<_, i64>(0), 100_000);
 }
 
-/// JSON is a text to clients, in tables, too: PostgreSQL's operators need no cast here.
+/// JSON is text for clients, in tables, too. PostgreSQL's operators need no cast here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn json_is_bound_and_read_from_texts() {
     let world = World::open().await;
@@ -38,7 +38,7 @@ async fn json_is_bound_and_read_from_texts() {
     assert_eq!(row.get::<_, i64>(0), 4_999_950_000 - 7);
 }
 
-/// Names of the columns and the first row, as text.
+/// The names of the columns and the first row, as text.
 async fn told(client: &tokio_postgres::Client, sql: &str) -> (Vec<String>, Vec<Option<String>>) {
     let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     let row = messages.iter().find_map(|message| match message {
@@ -82,7 +82,7 @@ async fn columns_may_have_equal_names_or_none() {
         let (told_names, told_values) = told(&client, sql).await;
         assert_eq!(told_names.join(","), names, "{sql}");
         assert_eq!(told_values.into_iter().flatten().collect::<Vec<_>>().join(","), values, "{sql}");
-        // What is described beforehand is the same.
+        // The description before the execution is the same.
         let prepared = client.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         let described: Vec<&str> = prepared.columns().iter().map(|column| column.name()).collect();
         assert_eq!(described.join(","), names, "{sql}");

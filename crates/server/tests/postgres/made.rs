@@ -1,13 +1,15 @@
-//! What a statement may take before it has a row: values that functions make, depth, and what a client keeps.
+//! Resources of a statement before its first row: values that functions make, depth, and objects that a client
+//! keeps.
 
 use super::first;
 use super::support::{ENDS, World, code, stopped_by, within};
 use std::time::{Duration, Instant};
 
-/// A user may have so many bytes.
+/// The user's memory limit.
 const MEMORY: &str = "8MiB";
 
-/// What is read and planned in a few seconds has been so by then, on any machine; the server lets a statement wait far longer.
+/// Time limit for parsing and planning that take a few seconds, on any machine. The server's own limit is far
+/// longer.
 const PLANNED: Duration = ENDS;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -27,7 +29,7 @@ async fn values_that_are_made_are_reserved_before_they_are() {
         // Numbers without their exponents, and parts of one value for all rows.
         "SELECT max(length(('[' || repeat('1e400,', 20) || id || ']')::jsonb)) FROM t",
         "SELECT max(length(('{\"a\":\"' || repeat('x', 20000) || '\"}')::json ->> ('a' || left(name, 0)))) FROM t",
-        // Both sides are held at a time.
+        // Both sides are held at the same time.
         "SELECT count(*) FROM (SELECT name FROM t LIMIT 8000) AS s WHERE repeat(name, 75) = repeat(name, 76)",
     ] {
         let error = client.simple_query(sql).await.expect_err(sql);
@@ -38,10 +40,10 @@ async fn values_that_are_made_are_reserved_before_they_are() {
     for (sql, expected) in [
         ("SELECT length(repeat('x', 6000000))", "6000000"),
         ("SELECT max(length(repeat(name, 60))) FROM t", "480"),
-        // One of the sides that are too large together.
+        // One of the sides, which are too large only together.
         ("SELECT count(*) FROM (SELECT name FROM t LIMIT 8000) AS s WHERE repeat(name, 75) <> ''", "8000"),
     ] {
-        // What was refused gives back what it had when its operators have ended.
+        // A refused statement releases its memory when its operators have ended.
         let end = Instant::now() + ENDS;
         let answer = loop {
             match client.simple_query(sql).await {
@@ -56,7 +58,7 @@ async fn values_that_are_made_are_reserved_before_they_are() {
     world.idle().await;
 }
 
-/// They belong to the plan, and its user is asked for none of them.
+/// Constants belong to the plan and are not counted for the user's limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn constants_that_are_made_have_a_limit_of_their_own() {
     let world = World::with(|config, _| config.set("user-memory", "200MiB").unwrap()).await;
@@ -98,7 +100,7 @@ async fn statements_that_are_too_deep_are_refused_and_end_nothing() {
         assert_eq!(code(&error), "54001", "{error:?}");
         assert_eq!(code(&client.prepare(&deep).await.err().unwrap()), "54001");
     }
-    // What is just let through may take its time, but ends nothing.
+    // Statements just below the limit may take long, but end no session.
     client.batch_execute("SET statement_timeout = '4s'").await.unwrap();
     for deep in [sum(5000), union(1000), format!("SELECT true{}", " IS NULL".repeat(4999))] {
         let _ = client.simple_query(&deep).await;
@@ -129,7 +131,7 @@ async fn what_a_client_keeps_counts_for_its_user() {
     let text = error.as_db_error().unwrap().message();
     assert!(text.contains("a prepared statement") && text.contains("user-memory"), "{text}");
     assert_eq!(client.query_one(&kept, &[]).await.unwrap().get::<_, i64>(0), 10_000);
-    // What is given up is there again.
+    // Released memory can be reserved again.
     client.batch_execute("DEALLOCATE ALL").await.unwrap();
     client.prepare(&sql).await.unwrap();
 }
@@ -142,7 +144,7 @@ async fn a_user_plans_so_many_statements_at_once_and_the_others_can_be_stopped()
     let slow = super::planned_for_seconds();
     let planned = tokio::spawn(async move { busy.simple_query(&slow).await.map(drop) });
     let token = waiting.cancel_token();
-    // Before the planner has the user's only turn, the other statement may have it.
+    // The other statement may take the user's only turn before the planner does.
     let stops = async {
         loop {
             let mut statement = std::pin::pin!(waiting.simple_query("SELECT 1"));
@@ -167,7 +169,7 @@ async fn a_user_plans_so_many_statements_at_once_and_the_others_can_be_stopped()
     planned.abort();
 }
 
-/// How long this takes to be planned. Reading and describing it are two turns of the user.
+/// Planning time of a statement. Parsing and describing it are two turns of the user.
 async fn planning_time(client: &tokio_postgres::Client, sql: &str) -> Duration {
     let begun = Instant::now();
     within(PLANNED, "a plan that nobody stops", client.prepare(sql)).await.unwrap();
@@ -182,13 +184,13 @@ async fn a_planner_that_is_stopped_holds_its_turn_as_long_as_it_runs() {
     let columns = (0..600).map(|n| format!("id + {n}")).collect::<Vec<_>>().join(", ");
     let slow = format!("SELECT {columns} FROM t GROUP BY {columns}");
     for by_timeout in [false, true] {
-        // A machine that becomes faster in between plans in less than a third of the time that it took before.
+        // If the machine becomes faster in between, planning takes less than a third of the earlier time.
         let mut held = Vec::new();
         while held.last().is_none_or(|(alone, waited)| *waited <= *alone / 3) {
             assert!(held.len() < 10, "planned alone, and stopped until others planned: {held:?}");
             let alone = planning_time(&busy, &slow).await;
             held.push((alone, held_after_stop(&world, &busy, &other, &slow, alone, by_timeout).await));
-            // The one that was stopped has its turns as before.
+            // The stopped session has its turns again.
             let again = async {
                 busy.batch_execute("SET statement_timeout = 0").await.unwrap();
                 busy.simple_query("SELECT 2").await.unwrap()
@@ -198,9 +200,9 @@ async fn a_planner_that_is_stopped_holds_its_turn_as_long_as_it_runs() {
     }
 }
 
-/// Stops a statement an eighth of its time after it begins to be planned. Returns how long it takes until another statement of
-/// its user has its turn: a planner goes on until it looks up, and nobody else plans beside it, so that stopping makes no room
-/// for more.
+/// Stops a statement after an eighth of its planning time. Returns the time until another statement of its user has
+/// its turn. A planner continues until it can be interrupted. In that time no other statement of the user is
+/// planned, so stopping does not make room for more planners.
 async fn held_after_stop(
     world: &World,
     busy: &tokio_postgres::Client,
@@ -226,7 +228,7 @@ async fn held_after_stop(
             })
         })
         .await;
-        // It has ended by itself where the machine has become that much faster.
+        // Planning ends by itself if the machine has become that much faster.
         if let Err(stopped) = prepared {
             assert_eq!(code(&stopped), "57014");
         }
@@ -237,7 +239,7 @@ async fn held_after_stop(
     begun.elapsed()
 }
 
-/// What dashboards ask of PostgreSQL that the query engine does not have.
+/// Functions that dashboards call and that the query engine lacks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn functions_of_postgresql_are_there() {
     let world = World::open().await;
@@ -260,7 +262,7 @@ async fn functions_of_postgresql_are_there() {
         let answer = first(&answer).unwrap_or_default();
         assert_eq!(answer, expected, "{sql}");
     }
-    // A pattern may be bound, and is no position then.
+    // A bound pattern is not taken for a position.
     let rows =
         client.query("SELECT substring(name FROM $1) FROM t WHERE id = 17", &[&"[0-9]+"]).await.unwrap();
     assert_eq!(rows[0].get::<_, &str>(0), "17");

@@ -1,4 +1,4 @@
-//! A server over a table of a hundred thousand rows, and clients of it.
+//! A server over a table of a hundred thousand rows, and its clients.
 
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{CancelToken, Client, Error, NoTls};
 
-/// What has not ended by then hangs, on any machine.
+/// A wait that takes longer hangs, on any machine.
 pub const ENDS: Duration = Duration::from_secs(300);
 
 /// Rows of the table `t`.
@@ -36,7 +36,7 @@ pub struct World {
 }
 
 impl World {
-    /// A server that asks nobody who they are.
+    /// A server without authentication.
     pub async fn open() -> World {
         World::with(|_, _| {}).await
     }
@@ -66,8 +66,8 @@ impl World {
         World { server: Server::start(config, coscan).await.unwrap(), folder }
     }
 
-    /// A server with the users `ann` (sees `t`), `bob` (sees everything) and `root` (does everything), whose passwords are
-    /// their names.
+    /// A server with the users `ann` (sees `t`), `bob` (sees everything) and `root` (administrator). Their passwords
+    /// are their names.
     pub async fn with_users(change: impl FnOnce(&mut ServeConfig, &Path)) -> World {
         World::with(|config, folder| {
             let mut file = UsersFile::default();
@@ -93,7 +93,7 @@ impl World {
         self.connect("coscan", "").await.unwrap()
     }
 
-    /// How a user connects.
+    /// The connection settings of a user.
     pub fn config(&self, user: &str, password: &str) -> tokio_postgres::Config {
         let mut config = tokio_postgres::Config::new();
         config.host("127.0.0.1").port(self.address().port()).user(user).dbname("db");
@@ -109,7 +109,7 @@ impl World {
         Ok(client)
     }
 
-    /// Asks the server to stop what a client does, and waits until it has: a request that is still on its way would stop
+    /// Asks the server to stop a client's statement, and waits until it has. A request still on its way would stop
     /// the client's next statement.
     pub async fn cancel(&self, token: &CancelToken) {
         let mut socket = TcpStream::connect(self.address()).await.unwrap();
@@ -136,13 +136,14 @@ impl World {
     }
 }
 
-/// What this gives; it has to end in this time, so that a test fails where it would wait for as long as the server does.
+/// The result of `work`, which has to end within `limit`. Otherwise the test fails, rather than waiting as long as
+/// the server does.
 pub async fn within<T>(limit: Duration, what: &str, work: impl Future<Output = T>) -> T {
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| panic!("{what} goes on after {limit:?}"))
 }
 
-/// Waits until a statement was stopped by what `stop` does, which says what it was told. One that is not stopped may go on for
-/// hours.
+/// Waits until a statement is stopped by `stop`, and returns the result of `stop`. A statement that is not stopped
+/// may run for hours.
 pub async fn stopped<T, S>(
     statement: impl Future<Output = Result<T, Error>>,
     stop: impl Future<Output = S>,
@@ -153,8 +154,8 @@ pub async fn stopped<T, S>(
     told
 }
 
-/// Waits until a statement was stopped by `stop`, which is done again and again: a slow machine may not have begun with the
-/// statement the first time. Returns what the last one said.
+/// Waits until a statement is stopped by `stop`, which runs again and again: a slow machine may not have begun with
+/// the statement the first time. Returns the result of the last `stop`.
 pub async fn stopped_by<T, S>(
     statement: impl Future<Output = Result<T, Error>>,
     mut stop: impl AsyncFnMut() -> S,
