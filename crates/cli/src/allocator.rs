@@ -16,27 +16,28 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// `mi_option_purge_delay`, which the bindings do not name.
 const PURGE_DELAY: mi_option_t = 15;
 
-/// How long freed memory is kept for the next allocation, in milliseconds. The allocator's own 10 are less than the
-/// time to process a chunk.
+/// Time for which freed memory is kept for the next allocation, in milliseconds. The allocator's default of 10 ms is
+/// less than the time to process a chunk.
 const PURGE_DELAY_MS: c_long = 1000;
 
-/// Freed memory is not kept while the process uses more than this share of its memory limit, in percent.
+/// Share of the memory limit, in percent. While the process uses more, freed memory is not kept.
 const SHORT_PERCENT: u64 = 65;
 
-/// How often the share is checked.
+/// Interval at which the share is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Sets these options, unless `MIMALLOC_PURGE_DELAY` or `MIMALLOC_ALLOW_THP` are set.
+/// Sets the allocator's options, unless `MIMALLOC_PURGE_DELAY` or `MIMALLOC_ALLOW_THP` are set.
 pub(crate) fn set_up() {
     keep_freed_memory();
     use_small_pages();
 }
 
-/// Huge pages are cleared completely on their first use, although arrays need only a part of them and are freed soon.
+/// Disables huge pages. They are cleared completely on their first use, while arrays need only a part of them and
+/// are freed soon.
 fn use_small_pages() {
     #[cfg(target_os = "linux")]
     if std::env::var_os("MIMALLOC_ALLOW_THP").is_none() {
-        // SAFETY: sets a flag of the process. Where the kernel does not know it, nothing changes.
+        // SAFETY: sets a flag of the process. A kernel that does not know the flag changes nothing.
         unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     }
 }
@@ -47,7 +48,7 @@ fn keep_freed_memory() {
     }
 }
 
-/// Frees memory at once while the process is near its memory limit, because memory that is kept counts against it.
+/// Frees memory at once while the process is near its memory limit, because kept memory counts against the limit.
 /// Checks as long as the process lives. If no thread can be started, freed memory is kept.
 pub(crate) fn give_back_when_short(memory_bytes: u64) {
     static LOOKS: Once = Once::new();
@@ -76,6 +77,6 @@ fn is_purge_delay_given() -> bool {
 }
 
 fn purge_after(milliseconds: c_long) {
-    // SAFETY: sets a number, which other threads read; the option exists in all versions that the bindings build.
+    // SAFETY: sets a number that other threads read. The option exists in all versions that the bindings build.
     unsafe { mi_option_set(PURGE_DELAY, milliseconds) };
 }

@@ -1,4 +1,4 @@
-//! The counters of an engine, for benchmarks and people.
+//! The counters of an engine, for benchmarks and the shell.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ pub struct Counters {
     pub evictions: u64,
     pub slices_decoded: u64,
     pub slices_shared: u64,
-    /// Over all workers.
+    /// Sum over all workers.
     pub decode: Duration,
-    /// Over all workers.
+    /// Sum over all workers.
     pub abm_wait: Duration,
     /// Median time of a scheduling decision since the engine started.
     pub decision_p50: Duration,
 }
 
 impl Counters {
-    /// What has been counted since `earlier`.
+    /// The counts since `earlier`.
     pub fn since(&self, earlier: &Counters) -> Counters {
         Counters {
             bytes_read: self.bytes_read - earlier.bytes_read,
@@ -44,7 +44,7 @@ impl Counters {
         }
     }
 
-    /// As `stats` of a workload's results.
+    /// The counters as `stats` of a workload's results.
     pub fn to_json(self) -> Map<String, Value> {
         let pairs = [
             ("bytes_read", json!(self.bytes_read)),
@@ -63,7 +63,7 @@ impl Counters {
         pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
-    /// For people.
+    /// The counters as text.
     pub fn to_text(self) -> String {
         format!(
             "read {:.1} MB in {} loads, {} parts loaded, {} parts from the buffer, {} evictions; \

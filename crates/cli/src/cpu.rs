@@ -1,13 +1,13 @@
-//! The CPU time this process has used, all threads together.
+//! CPU time of this process, over all threads.
 
 use std::fs;
 
-/// Seconds in user and kernel mode since the process started; `None` where the system does not tell.
+/// Seconds in user and kernel mode since the process started. `None` if the system does not provide them.
 pub fn process_seconds() -> Option<f64> {
     parse(&fs::read_to_string("/proc/self/stat").ok()?, rustix::param::clock_ticks_per_second())
 }
 
-/// Fields 14 and 15 of /proc/self/stat. The second field is a name in brackets that may hold blanks.
+/// Reads fields 14 and 15 of /proc/self/stat. The second field is a name in brackets that may contain blanks.
 fn parse(stat: &str, ticks_per_second: u64) -> Option<f64> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     let mut fields = after_name.split_whitespace().skip(11);

@@ -1,6 +1,6 @@
-//! How the program ends: which errors are wrong usage, which are failures, and the one line that they print.
+//! The end of the program: errors of wrong usage, failures, and their one line of output.
 //!
-//! It does not decide what is an error.
+//! This module does not decide what is an error.
 
 use std::any::Any;
 use std::error::Error;
@@ -22,7 +22,7 @@ pub fn wrong_usage(message: impl Into<String>) -> anyhow::Error {
     WrongUsage(message.into()).into()
 }
 
-/// Prints the line about `error` and returns the exit code. A reader that closed our output early (`coscan .. |
+/// Prints one line about `error` and returns the exit code. A reader that closed the output early (`coscan .. |
 /// head`) is no error: nothing is printed and the code is 0.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
@@ -32,7 +32,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(|cause| cause.is::<WrongUsage>()) { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
-/// Runs `work`. A panic in it, as parsers of broken files have them, becomes an error. Panics of other threads are
+/// Runs `work`. A panic in it becomes an error; parsers of broken files may panic. Panics of other threads are
 /// logged.
 pub fn catch(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
     let caller = thread::current().id();

@@ -1,23 +1,24 @@
-//! The binary `coscan`: arguments in, one subcommand, an exit code out.
+//! The binary `coscan`: parses arguments, runs one subcommand, returns an exit code.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `settings`, `session` | the options every subcommand shares, and the engine opened with them |
+//! | `settings`, `session` | the options that all subcommands share, and the engine opened with them |
 //! | `sql` | `coscan sql`: one-shot, from a file, interactive |
-//! | `serve`, `user` | `coscan serve`: many clients, one engine; `coscan user`: who may connect |
-//! | `bench` | `coscan bench`: workloads from outside and the paper's |
-//! | `device` | `coscan device`: storage, measured |
+//! | `serve`, `user` | `coscan serve`: many clients, one engine; `coscan user`: its users |
+//! | `bench` | `coscan bench`: external workloads and the paper's |
+//! | `device` | `coscan device`: measurements of storage |
 //! | `generate` | `coscan generate`: TPC-H as Parquet |
-//! | `tier` | `coscan tier`: what is pending, cached, spent |
+//! | `layout`, `partial` | `coscan layout`: column chunks on the boundaries of a device; files that appear when complete |
+//! | `tier` | `coscan tier`: pending, cached and paid restores |
 //! | `policies` | `coscan policies`: the registry |
 //! | `cache` | `coscan cache`: page replacement on reference traces |
 //! | `sim`, `repro` | `coscan sim`, `coscan repro`: the simulator, the papers' experiments |
-//! | `allocator` | where memory comes from |
-//! | `processor` | whether it can run here |
-//! | `failure`, `meant`, `progress`, `tables`, `rows`, `counters`, `cpu` | how things are said and measured |
+//! | `allocator` | the memory allocator |
+//! | `processor` | the check of processor instructions |
+//! | `failure`, `meant`, `progress`, `tables`, `rows`, `counters`, `cpu` | errors, output and measurements |
 //!
-//! Only `session` knows the interfaces of the query engine and of the scan engine, and only `settings` their settings;
-//! `session` and `tier` know those of tiers.
+//! Only `session` uses the interfaces of the query engine and of the scan engine, and only `settings` their
+//! settings. `session` and `tier` use those of tiers.
 
 mod allocator;
 mod bench;
@@ -54,7 +55,7 @@ use tracing_subscriber::EnvFilter;
 #[derive(Parser, Debug)]
 #[command(version, propagate_version = true, arg_required_else_help = true)]
 struct Cli {
-    /// Say more on stderr; twice for everything. COSCAN_LOG takes a filter as in coscan_engine=debug
+    /// Log more on stderr; twice for everything. COSCAN_LOG takes a filter such as coscan_engine=debug
     #[arg(long, short, global = true, action = ArgAction::Count)]
     verbose: u8,
 
@@ -66,9 +67,9 @@ struct Cli {
 enum Command {
     /// Run SQL over Parquet files and folders, local or in object stores
     Sql(Box<sql::SqlArgs>),
-    /// Serve PostgreSQL and Arrow Flight SQL clients, and a page that shows what they share
+    /// Serve PostgreSQL and Arrow Flight SQL clients, and a page that shows the shared reads
     Serve(Box<serve::ServeArgs>),
-    /// Manage who may connect to `coscan serve`
+    /// Manage the users of `coscan serve`
     #[command(subcommand)]
     User(user::UserCommand),
     /// Run many queries at once and measure
@@ -76,11 +77,11 @@ enum Command {
     /// Write test data as Parquet files
     #[command(subcommand)]
     Generate(generate::Generate),
-    /// Lay the column chunks of a Parquet file out on the boundaries of a device
+    /// Align the column chunks of a Parquet file to the boundaries of a device
     Layout(layout::LayoutArgs),
     /// Simulate: scenarios, the papers' experiments, recorded traces
     Sim(sim::SimArgs),
-    /// Reproduce the papers' experiments and compare with what the papers measured
+    /// Reproduce the papers' experiments and compare with the papers' measurements
     Repro(repro::ReproArgs),
     /// Measure page replacement policies on traces of references
     #[command(subcommand)]
@@ -91,8 +92,9 @@ enum Command {
     /// Show tiers of slow storage, store the footers of their files, drop restored copies
     #[command(subcommand)]
     Tier(tier::TierCommand),
-    /// List the policies. Page-level replacement runs under `coscan cache`, allocation under `coscan repro --only dbmin` (the
-    /// engine's point reads use dbmin), those of slow media in tiers and their scenarios, the others everywhere else
+    /// List the policies. Page-level replacement runs under `coscan cache`, allocation under `coscan repro --only
+    /// dbmin` (the engine's point reads use dbmin), those of slow media in tiers and their scenarios, the others
+    /// everywhere else
     Policies(policies::PoliciesArgs),
 }
 
@@ -131,7 +133,7 @@ fn log_to_stderr(verbose: u8) {
         _ => "debug",
     };
     let filter = EnvFilter::try_from_env("COSCAN_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    // A journal and a file keep escape sequences as they are.
+    // Journals and files do not interpret escape sequences.
     let colours =
         io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);

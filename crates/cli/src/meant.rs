@@ -1,18 +1,18 @@
-//! What was probably meant by a name that does not exist.
+//! Suggestions for misspelt names.
 
 use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
 
-/// The name in "table 'datafusion.public.orders' not found", without what stands before it.
+/// The name in "table 'datafusion.public.orders' not found", without catalog and schema.
 pub fn missing_table(error: &str) -> Option<&str> {
     let (_, rest) = error.split_once("table '")?;
     let (name, _) = rest.split_once("' not found")?;
     name.rsplit('.').next()
 }
 
-/// With fewer equal letters a name is not suggested: a third of them differ.
+/// Minimum similarity of a suggestion: a third of its letters may differ.
 const ALIKE_MIN: f64 = 0.66;
 
-/// The name that is most similar to the typed one, if any is similar.
+/// The most similar name, if one is similar enough.
 pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let likeness = |name: &str| normalized_levenshtein(&typed, &name.to_lowercase());

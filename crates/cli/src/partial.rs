@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-/// A file under its temporary name; removed again unless it is published.
+/// A file under its temporary name. It is removed unless it is published.
 pub struct Partial {
-    /// To write to.
+    /// The file to write to.
     pub file: File,
     /// Its temporary name.
     pub at: PathBuf,
@@ -16,12 +16,12 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Begins it; `target` is as it was until [`publish`](Self::publish).
+    /// Creates the temporary file. `target` is unchanged until [`publish`](Self::publish).
     pub fn create(target: &Path) -> anyhow::Result<Self> {
         let name = target.file_name().context("no file name")?.to_string_lossy();
         let at = target.with_file_name(format!(".{name}.partial"));
         let file = File::options().create(true).truncate(false).write(true).open(&at)?;
-        // The file of a run that was killed is overwritten; the file of a running one is not.
+        // The file of a killed run is overwritten; the file of a running one is not.
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -33,7 +33,7 @@ impl Partial {
         Ok(Partial { file, at, target: target.to_owned(), published: false })
     }
 
-    /// Flushes it and gives it its name.
+    /// Flushes the file and renames it to its name.
     pub fn publish(mut self) -> anyhow::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.at, &self.target)?;
@@ -45,7 +45,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if !self.published {
-            // A file that cannot be removed is left.
+            // A file that cannot be removed stays.
             let _ = fs::remove_file(&self.at);
         }
     }

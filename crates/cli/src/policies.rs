@@ -1,4 +1,4 @@
-//! `coscan policies`: the registries, for people and for programs.
+//! `coscan policies`: the registries as tables and as JSON.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ pub struct PoliciesArgs {
     pub json: bool,
 }
 
-/// Prints every policy there is.
+/// Prints all policies.
 pub fn run(args: &PoliciesArgs) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     if args.json {
@@ -39,7 +39,7 @@ pub fn run(args: &PoliciesArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Those of the scheduler of slow media.
+/// The policies of the scheduler of slow media.
 fn slow_media() -> comfy_table::Table {
     let mut table = tables::plain(&["policy", "what it does", "source"]);
     for policy in coscan_media::registry::all() {
@@ -48,7 +48,7 @@ fn slow_media() -> comfy_table::Table {
     table
 }
 
-/// Those of the manager of sharing scans, then those of page pools.
+/// The policies of the manager of sharing scans, then those of page pools.
 fn all() -> impl Iterator<Item = &'static registry::PolicyInfo> {
     registry::all().chain(coscan_pool::registry::all())
 }

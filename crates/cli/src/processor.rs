@@ -1,6 +1,7 @@
-//! Whether this processor has the instructions that the program was compiled for.
+//! Check that this processor has the instructions that the program was compiled for.
 
-/// What says so if not: without this check the program would end with an illegal instruction.
+/// The error message for missing instructions. Without this check, the program would end with an illegal
+/// instruction.
 pub fn complaint() -> Option<String> {
     let name = missing()?;
     Some(format!(
@@ -9,7 +10,7 @@ pub fn complaint() -> Option<String> {
     ))
 }
 
-/// The first instructions of x86-64-v3 that this processor does not have.
+/// The first instruction set of x86-64-v3 that this processor lacks.
 #[cfg(all(target_arch = "x86_64", target_feature = "avx2"))]
 fn missing() -> Option<&'static str> {
     use std::arch::x86_64::{__cpuid, CpuidResult};

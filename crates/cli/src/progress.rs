@@ -14,7 +14,7 @@ pub fn counter(total: u64, unit: &'static str) -> ProgressBar {
     bar
 }
 
-/// A line that names the present step.
+/// A line that names the current step.
 pub fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     bar.set_style(style("{spinner} {msg} {elapsed}"));

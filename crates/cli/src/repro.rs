@@ -1,4 +1,4 @@
-//! `coscan repro`: the papers' experiments, run and compared, and ours.
+//! `coscan repro`: runs and compares the papers' experiments and coscan's own.
 
 use std::fs;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::sim::ThreadsArg;
 /// Arguments of `coscan repro`.
 #[derive(Args, Debug)]
 pub struct ReproArgs {
-    /// Only the experiments whose name begins like this, as in scan07-table2, scan or dbmin
+    /// Run only experiments whose name begins with this, as in scan07-table2, scan or dbmin
     #[arg(long, value_name = "ID")]
     only: Option<String>,
 
@@ -24,7 +24,7 @@ pub struct ReproArgs {
     #[arg(long)]
     json: bool,
 
-    /// Fail if a row that counts is not as it was committed (experiments/baseline.json)
+    /// Fail if a judged row differs from the committed one (experiments/baseline.json)
     #[arg(long)]
     check: bool,
 
@@ -68,7 +68,7 @@ pub fn run(args: &ReproArgs) -> anyhow::Result<()> {
     if args.check { check(&report.scoreboard) } else { Ok(()) }
 }
 
-/// Fails if a row that counts differs from the committed one.
+/// Fails if a judged row differs from the committed one.
 fn check(now: &Scoreboard) -> anyhow::Result<()> {
     let committed = baseline::committed();
     let held_by_nothing = baseline::uncommitted(&committed, now).len();

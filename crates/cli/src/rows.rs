@@ -1,7 +1,7 @@
-//! Query results as rows of JSON values, to be written by workloads and compared.
+//! Query results as rows of JSON values, for workload results and comparisons.
 //!
-//! Integers and floats become numbers, decimals exact text, null null, everything else the text that Arrow prints
-//! (dates as 1998-09-02). Types are not included.
+//! Integers and floats become numbers, decimals exact text, and null null. Every other value becomes the text that
+//! Arrow prints (dates as 1998-09-02). Types are not included.
 
 use arrow::array::RecordBatch;
 use arrow::array::cast::AsArray;
@@ -33,7 +33,7 @@ pub fn rows_of(batches: &[RecordBatch]) -> Result<Vec<Row>, ArrowError> {
 
 type Reader<'a> = Box<dyn Fn(usize) -> Result<Value, ArrowError> + 'a>;
 
-/// Reads a cell of the column that is not null.
+/// Returns a reader of the column's non-null cells.
 fn reader(column: &dyn arrow::array::Array) -> Result<Reader<'_>, ArrowError> {
     Ok(match column.data_type() {
         DataType::Boolean => {
@@ -68,7 +68,7 @@ fn float(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or_else(|| Value::String(value.to_string()), Value::Number)
 }
 
-/// The first difference of two results, in words; `None` if they are equal. Floats may differ in the last digits,
+/// The first difference of two results as text. `None` if they are equal. Floats may differ in the last digits,
 /// because sums in another order round differently.
 pub fn difference(left: &[Row], right: &[Row]) -> Option<String> {
     if left.len() != right.len() {

@@ -1,8 +1,8 @@
-//! `coscan serve`: makes the settings of a server from flags, environment and the table `serve` of the config file,
+//! `coscan serve`: takes the settings of a server from flags, environment and the table `serve` of the config file,
 //! and runs the server until a signal ends it.
 //!
-//! SIGTERM and SIGINT let running queries finish; a second one does not. SIGHUP reads tables, users, certificates and
-//! folders again.
+//! SIGTERM and SIGINT let running queries finish; a second one does not. SIGHUP reads tables, users, certificates
+//! and folders again.
 
 use std::sync::LazyLock;
 
@@ -30,7 +30,8 @@ pub struct ServeArgs {
 /// A flag and an environment variable for every setting of a server.
 #[derive(Clone, Debug, Default)]
 struct ServeSettingArgs {
-    /// In the order of the settings; those from the command line and from the environment.
+    /// The given values, in the order of the settings. The flag is true for values of the command line, and false
+    /// for those of the environment.
     given: Vec<(&'static ServeSetting, Vec<String>, bool)>,
 }
 
@@ -82,8 +83,8 @@ impl FromArgMatches for ServeSettingArgs {
 }
 
 impl ServeArgs {
-    /// The settings in force: flags over environment over config file. Repeatable settings come from one of them, those of
-    /// tables from all.
+    /// The effective settings: flags over environment over config file. A repeatable setting comes from one of these
+    /// sources, one that is set per table from all.
     fn config(&self, settings: &Settings) -> Result<ServeConfig, ServeError> {
         let given = |name: &str| self.serve.given.iter().any(|(setting, ..)| setting.name == name);
         let mut file = settings.serve.clone();
@@ -146,12 +147,12 @@ async fn until_told(server: &Server, args: &ServeArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Reads the configuration file and its files again.
+/// Reads the configuration file, and the files that it names, again.
 async fn again(server: &Server, args: &ServeArgs) -> anyhow::Result<()> {
     let config = args.engine.resolve().and_then(|settings| Ok(args.config(&settings)?));
     match config {
         Ok(config) => Ok(server.reload_with(&config).await?),
-        // The other files are read nevertheless.
+        // The other files are still read.
         Err(error) => server.reload().await.map_err(anyhow::Error::from).and(Err(error)),
     }
 }
@@ -160,7 +161,7 @@ fn told(kind: SignalKind) -> anyhow::Result<Signal> {
     signal(kind).context("cannot wait for signals")
 }
 
-/// Wrong settings are wrong usage.
+/// Classifies wrong settings as wrong usage.
 pub fn usage_or_failure(error: ServeError) -> anyhow::Error {
     if error.is_usage() { wrong_usage(error.to_string()) } else { anyhow!(error) }
 }

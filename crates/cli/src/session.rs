@@ -1,6 +1,6 @@
-//! A SQL session with tables in it: cooperative, or the plain query engine under the same limits.
+//! A SQL session with tables: cooperative, or the plain query engine under the same limits.
 //!
-//! The only module that knows the interfaces of the scan engine and of the query engine, except for their settings. It
+//! Only this module uses the interfaces of the scan engine and of the query engine, except for their settings. It
 //! takes [`Settings`], never arguments, and prints nothing.
 
 use std::path::{Path, PathBuf};
@@ -33,21 +33,22 @@ use crate::meant::{missing_table, nearest};
 use crate::rows::{Row, rows_of};
 use crate::settings::Settings;
 
-/// Where tables are that have a name only.
+/// Catalog and schema of tables that are given by name only.
 const CATALOG: &str = "datafusion";
 const SCHEMA: &str = "public";
 
-/// A fraction of the time in which so many loads are issued that the engine forgets some.
+/// Interval at which loads are fetched. It is a fraction of the time after which the engine forgets some of them.
 const LOADS_FETCHED_EVERY: Duration = Duration::from_millis(100);
 
-/// The threads that run queries. Dropping them does not wait: a cancelled query may be in a long loop.
+/// The threads that run queries. Dropping them does not wait, because a cancelled query may be in a long loop.
 pub struct Threads(Option<Runtime>);
 
-/// The stack of a thread, which takes memory as far as it is used: plans of deep statements are dropped by recursion.
+/// Stack size of a thread, of which only the used part takes memory. Plans of deep statements are dropped
+/// recursively.
 const STACK_BYTES: usize = 64 << 20;
 
 impl Threads {
-    /// Starts this many.
+    /// Starts this number of threads.
     pub fn start(count: usize) -> anyhow::Result<Self> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let builder = builder.worker_threads(count).thread_stack_size(STACK_BYTES);
@@ -55,7 +56,7 @@ impl Threads {
         Ok(Threads(Some(runtime)))
     }
 
-    /// Runs a future to its end, on this thread and on these.
+    /// Runs a future to its end, on the calling thread and on these.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         match &self.0 {
             Some(runtime) => runtime.block_on(future),
@@ -79,14 +80,14 @@ pub struct Session {
     tiers: Option<Tiers>,
 }
 
-/// What is done with tiers.
+/// The way to access tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Files are restored; no other process may have the tier.
+    /// Restore files. No other process may have the tier.
     Restore,
-    /// The same, or the process that has the tier is asked.
+    /// Restore files, or ask the process that has the tier to do so.
     Ask,
-    /// Nothing is restored.
+    /// Restore nothing.
     Look,
 }
 
@@ -96,7 +97,7 @@ enum Backend {
     Plain(Arc<TokenBucket>),
 }
 
-/// A load of a chunk, in seconds after the begin of [`Session::watching_loads`].
+/// A load of a chunk. The time is in seconds after the beginning of [`Session::watching_loads`].
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub at_s: f64,
@@ -104,7 +105,7 @@ pub struct Load {
 }
 
 impl Session {
-    /// A session whose scans go through an engine of its own.
+    /// A session whose scans use an engine of its own.
     pub fn cooperative(settings: &Settings) -> anyhow::Result<Self> {
         let coscan = cooperative(settings, true)?;
         if let Some(catalog) = coscan.ctx.catalog(CATALOG) {
@@ -113,12 +114,12 @@ impl Session {
         Ok(Session { ctx: coscan.ctx.clone(), backend: Backend::Cooperative(coscan), tiers: None })
     }
 
-    /// A session of the query engine alone, its reads of local files under the same limit.
+    /// A session of the query engine alone, with the same limit on its reads of local files.
     pub fn plain(settings: &Settings) -> anyhow::Result<Self> {
         let buffer = settings.engine_config()?.buffer_bytes;
         let memory = buffer + default_query_memory(settings.memory_bytes, buffer);
         let config = config(settings)?.with_target_partitions(settings.threads).with_information_schema(true);
-        // The memory of coscan's buffer is for queries here.
+        // Queries get the memory that would be coscan's buffer.
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_limit(memory as usize, 1.0)
             .build_arc()
@@ -130,8 +131,8 @@ impl Session {
         Ok(Session { ctx, backend: Backend::Plain(bucket), tiers: None })
     }
 
-    /// Opens the tiers of these files; tables under their roots are restored as queries need them, unless they are only looked
-    /// at. Must be called on the threads that run queries.
+    /// Opens the tiers of these files. Tables under their roots are restored as queries need them, unless `access`
+    /// is [`Access::Look`]. Must be called on the threads that run queries.
     pub fn open_tiers(&mut self, definitions: &[PathBuf], access: Access) -> anyhow::Result<()> {
         let configs = definitions.iter().map(|path| TierConfig::read(path)).collect::<Result<Vec<_>, _>>();
         let configs = configs.map_err(tier_error)?;
@@ -149,7 +150,7 @@ impl Session {
             Backend::Plain(_) => None,
         };
         tiers.attach(&self.ctx, engine).map_err(sql_error)?;
-        // For `coscan tier status`, with which another process asks for whom fragments are wanted.
+        // Another process shows this name in `coscan tier status`, as the user that wants fragments.
         let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
         let user = TierUser(format!("{name} (process {})", std::process::id()).trim_start().to_owned());
         self.ctx.state_ref().write().config_mut().set_extension(Arc::new(user));
@@ -157,20 +158,21 @@ impl Session {
         Ok(())
     }
 
-    /// What queries wait for in tiers; `None` if none waits.
+    /// The files that queries wait for in tiers, as text. `None` if no query waits.
     pub fn waiting(&self) -> Option<String> {
         let waiting = self.tiers.iter().flat_map(Tiers::all).filter_map(|tier| tier.status().waiting());
         Some(waiting.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
     }
 
-    /// What a statement would restore. Declarations of tables take effect.
+    /// The restores that a statement would need. Declarations of tables take effect.
     pub async fn forecast(&self, statement: &str) -> anyhow::Result<Vec<Forecast>> {
         let frame = coscan_datafusion::sql(&self.ctx, statement).await.map_err(sql_error)?;
         let plan = frame.create_physical_plan().await.map_err(sql_error)?;
         coscan_tier::forecast(&plan).await.map_err(sql_error)
     }
 
-    /// Restores the files at a location once, to keep their footers; `progress` gets the number that is left.
+    /// Restores the files at a location once, to keep their footers. `progress` gets the number of files left and
+    /// their bytes.
     pub async fn keep_footers(&self, location: &str, progress: impl FnMut(usize, u64)) -> anyhow::Result<()> {
         let tiers = self.tiers.as_ref().ok_or_else(|| wrong_usage("no tier is defined: pass --tier FILE"))?;
         coscan_tier::keep_footers(&self.ctx, tiers, location, progress).await.map_err(sql_error)
@@ -202,12 +204,12 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement; its rows come as they are computed.
+    /// Runs a statement. Its rows come as they are computed.
     pub async fn sql(&self, statement: &str) -> anyhow::Result<Rows> {
         self.start(statement, None).await
     }
 
-    /// As [`Self::sql`], with its scans counted under `account`.
+    /// Runs a statement like [`Self::sql`], and counts its scans in `account`.
     pub async fn sql_counted(&self, statement: &str, account: &Account) -> anyhow::Result<Rows> {
         self.start(statement, Some(account)).await
     }
@@ -254,7 +256,7 @@ impl Session {
         tables
     }
 
-    /// The error, with the name that was probably meant if a table does not exist.
+    /// Adds to the error the most similar name, if a table does not exist.
     fn with_hint(&self, error: anyhow::Error) -> anyhow::Error {
         let text = error.to_string();
         let schema = self.ctx.catalog(CATALOG).and_then(|catalog| catalog.schema(SCHEMA));
@@ -294,7 +296,7 @@ impl Session {
         }
     }
 
-    /// How devices with profiles, and stores, were read, one line each.
+    /// The use of devices with profiles and of stores, one line each.
     pub fn devices_text(&self) -> String {
         let Backend::Cooperative(coscan) = &self.backend else { return String::new() };
         let line = |device: coscan_engine::DeviceUse| {
@@ -329,7 +331,7 @@ impl Session {
         devices.chain(coscan.engine.stores().into_iter().map(store)).collect()
     }
 
-    /// Ends the recording of events, if there is one, with everything written.
+    /// Ends a recording of events, if there is one, after all events are written.
     pub fn finish_recording(&self) -> anyhow::Result<()> {
         match &self.backend {
             Backend::Cooperative(coscan) => match coscan.engine.record(None) {
@@ -340,8 +342,8 @@ impl Session {
         }
     }
 
-    /// Does this work, and says which loads were issued meanwhile; none of the plain engine. The engine keeps only the
-    /// newest loads, so they are fetched again and again.
+    /// Runs `work` and returns the loads issued in the meantime, or none on the plain engine. The engine keeps only
+    /// the newest loads, so they are fetched at an interval.
     pub async fn watching_loads<T>(&self, work: impl Future<Output = T>) -> anyhow::Result<(T, Vec<Load>)> {
         let Backend::Cooperative(coscan) = &self.backend else { return Ok((work.await, Vec::new())) };
         let began = coscan.engine.observe(0).at;
@@ -372,28 +374,28 @@ impl Session {
 pub struct Account(Arc<QueryAccount>);
 
 impl Account {
-    /// An account on which nothing was counted.
+    /// An account with zero counts.
     pub fn open() -> Self {
-        // Queries are told apart by their numbers.
+        // Accounts are distinguished by their numbers.
         static OPENED: AtomicU64 = AtomicU64::new(0);
         Account(Arc::new(QueryAccount::new(OPENED.fetch_add(1, Ordering::Relaxed) + 1, 1)))
     }
 }
 
-/// The progress of statements, as far as their scans are concerned.
+/// The progress of the scans of some statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Chunks that scans announced so far.
+    /// Chunks that scans have announced so far.
     pub chunks_wanted: u64,
     pub chunks_done: u64,
     /// Loads in flight, of all queries.
     pub on_their_way: u64,
     pub bytes_read: u64,
-    /// Bytes that were in memory already, or were read for another query.
+    /// Bytes that were already in memory, or were read for another query.
     pub bytes_spared: u64,
 }
 
-/// An engine and the session it was started with; `url_tables` lets SQL read any file by its path.
+/// An engine and the session that it was started with. `url_tables` lets SQL read any file by its path.
 pub fn cooperative(settings: &Settings, url_tables: bool) -> anyhow::Result<CoscanContext> {
     let mut builder = CoscanContext::builder()
         .session_config(config(settings)?)
@@ -428,7 +430,7 @@ impl Rows {
         self.stream.schema()
     }
 
-    /// The next rows; `None` after the last ones.
+    /// The next rows. `None` after the last ones.
     pub async fn next(&mut self) -> Option<anyhow::Result<RecordBatch>> {
         Some(self.stream.next().await?.map_err(sql_error))
     }
@@ -469,7 +471,8 @@ fn counters_of(engine: &Engine) -> Counters {
     }
 }
 
-/// The query engine's errors repeat their causes in their text: only the text is kept. A tier's error says everything itself.
+/// Converts an error of the query engine. Its text repeats its causes, so only the text is kept. A tier's error is
+/// complete by itself.
 fn sql_error(error: DataFusionError) -> anyhow::Error {
     match TierError::inside(&error) {
         Some(own) => own.clone().into(),
@@ -477,7 +480,7 @@ fn sql_error(error: DataFusionError) -> anyhow::Error {
     }
 }
 
-/// A wrong definition is wrong usage, everything else a failure.
+/// Classifies a wrong definition as wrong usage, and every other error as a failure.
 fn tier_error(error: TierError) -> anyhow::Error {
     match error {
         TierError::Config { .. } => wrong_usage(squeeze(&error.to_string())),

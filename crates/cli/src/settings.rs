@@ -1,8 +1,8 @@
-//! The settings every subcommand shares: flag over environment over config file over default.
+//! The settings that all subcommands share: flag over environment over config file over default.
 //!
-//! The settings under `coscan.*` come from their table ([`settings`]): each has a flag, an environment variable and a
-//! key in the config file. The file is TOML with the names of the flags; an unknown key is an error, so that a
-//! misspelt limit is not ignored. `EngineArgs` has what the user wrote, [`Settings`] the values in force.
+//! The settings under `coscan.*` come from their table ([`settings`]): each has a flag, an environment variable and
+//! a key in the config file. The file is TOML with the names of the flags. An unknown key is an error, so that a
+//! misspelt limit is not ignored. `EngineArgs` has the given values, [`Settings`] the effective ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub struct EngineArgs {
     #[arg(long, env = "COSCAN_THREADS", value_name = "N")]
     pub threads: Option<usize>,
 
-    /// Bytes of memory the process has, 0 for what the machine and its cgroup allow [default: 0]
+    /// Bytes of memory for the process; 0 for the memory that the machine and its cgroup allow [default: 0]
     #[arg(long, env = "COSCAN_MEMORY", value_name = "BYTES")]
     pub memory: Option<Bytes>,
 
@@ -64,7 +64,7 @@ struct Given {
     on_command_line: bool,
 }
 
-/// A setting with the names it has outside of SQL.
+/// A setting with its flag and its environment variable.
 struct Named {
     setting: &'static Setting,
     flag: String,
@@ -108,7 +108,7 @@ impl FromArgMatches for SettingArgs {
     }
 }
 
-/// Values are checked while arguments are read. Help texts list the policies that the engine can run.
+/// Checks values while arguments are parsed. Help texts list the policies that the engine can run.
 fn value_parser(setting: &'static Setting) -> ValueParser {
     if setting.name == "policy" {
         return PossibleValuesParser::new(registry::sharing().map(PolicyName::as_str)).into();
@@ -121,13 +121,13 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The values in force after flags, environment and config file; the rest has its defaults.
+/// The effective values after flags, environment and config file. Other settings have their defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The engine's settings that were given.
+    /// The given settings of the engine.
     pub engine: EngineSettings,
     pub threads: usize,
-    /// The memory this process has.
+    /// The memory of this process in bytes.
     pub memory_bytes: u64,
     /// Settings of the session, in the order in which they are set.
     pub set: Vec<(String, String)>,
@@ -152,14 +152,14 @@ impl Settings {
         Ok(())
     }
 
-    /// The same settings with another one.
+    /// A copy of the settings with another value.
     pub fn with(&self, key: &str, value: &str) -> anyhow::Result<Settings> {
         let mut settings = self.clone();
         settings.set(key, value)?;
         Ok(settings)
     }
 
-    /// Whether a setting of the engine was given.
+    /// Returns true if a setting of the engine was given.
     pub fn is_given(&self, name: &str) -> bool {
         let in_session = |(key, _): &(String, String)| key.strip_prefix("coscan.") == Some(name);
         self.engine.get(name).is_some() || self.set.iter().any(in_session)
@@ -185,7 +185,7 @@ impl EngineArgs {
             record: self.record.clone(),
             serve: file.serve,
         };
-        // The last one holds.
+        // The last value takes precedence.
         for (key, value) in &file.set {
             settings.set(key, value)?;
         }
@@ -203,7 +203,7 @@ impl EngineArgs {
     }
 }
 
-/// The config file: the same names as the flags, and a table of other settings.
+/// The config file: keys with the names of the flags, and a table of other settings.
 #[derive(Debug, Default)]
 struct ConfigFile {
     threads: Option<usize>,
@@ -265,12 +265,12 @@ fn check_setting(name: &str, value: &str) -> Result<(), String> {
     })
 }
 
-/// Cores this process may use.
+/// Number of cores that this process may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A number of bytes as people write it: `65536`, `512MB`, `2GiB`.
+/// A number of bytes in readable form: `65536`, `512MB`, `2GiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub u64);
 
@@ -284,7 +284,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// The name of a sharing policy, checked when it is read.
+/// The name of a sharing policy, checked when it is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy(pub PolicyName);
 

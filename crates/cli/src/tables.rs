@@ -1,8 +1,8 @@
-//! How tables look on the terminal.
+//! Layout of tables on the terminal.
 
 use comfy_table::{ContentArrangement, Table, TableComponent, presets};
 
-/// A table with one line, under its header, that fits its width to the terminal.
+/// A table with one line, under its header. Its width fits the terminal.
 pub fn plain(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);

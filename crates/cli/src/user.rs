@@ -1,4 +1,4 @@
-//! `coscan user`: who may connect to `coscan serve`.
+//! `coscan user`: the users of `coscan serve`.
 //!
 //! Passwords come from a terminal, a pipe or a variable, never from arguments, which every user of the machine can
 //! read. A running server reads the new file on SIGHUP.
@@ -14,13 +14,13 @@ use coscan_server::access::{UserEntry, UsersFile, Verifier};
 use crate::failure::wrong_usage;
 use crate::tables::plain;
 
-/// The variable with a password.
+/// The environment variable for a password.
 const PASSWORD_VARIABLE: &str = "COSCAN_PASSWORD";
 
-/// What to do with users.
+/// The changes to users.
 #[derive(Subcommand, Debug)]
 pub enum UserCommand {
-    /// Add a user, or give one another password or role
+    /// Add a user, or change its password or role
     Add(AddArgs),
     /// Remove a user
     Remove(RemoveArgs),
@@ -34,7 +34,7 @@ pub struct AddArgs {
     /// The user
     name: String,
 
-    /// `read`, `admin`, or a role of the file
+    /// `read`, `admin`, or a role in the file
     #[arg(long, default_value = "read")]
     role: String,
 
@@ -99,7 +99,7 @@ pub fn run(command: &UserCommand) -> anyhow::Result<()> {
     }
 }
 
-/// The file; a new one is empty.
+/// Reads the file. A missing file is empty.
 fn read(path: &Path) -> anyhow::Result<UsersFile> {
     if !path.exists() {
         return Ok(UsersFile::default());
@@ -110,8 +110,8 @@ fn read(path: &Path) -> anyhow::Result<UsersFile> {
 /// The character that Ctrl-C types while it does not interrupt.
 const INTERRUPT: char = '\u{3}';
 
-/// A terminal without echo, until this is dropped. Ctrl-C is typed like any key meanwhile: a process that it ended
-/// would leave the terminal without echo.
+/// A terminal without echo, until this is dropped. Ctrl-C is typed like any key in this time, because a process that
+/// it ended would leave the terminal without echo.
 struct Silent;
 
 impl Silent {
@@ -121,7 +121,7 @@ impl Silent {
                 "the terminal cannot be kept from showing the password: give it in {PASSWORD_VARIABLE} or by a pipe"
             );
         }
-        // Not before: keys typed earlier would be shown.
+        // After echo is off: keys typed earlier would be shown.
         eprint!("password: ");
         Ok(Silent)
     }
@@ -134,7 +134,7 @@ impl Drop for Silent {
     }
 }
 
-/// Sets the terminal on stdin.
+/// Changes settings of the terminal on stdin.
 fn stty(settings: &[&str]) -> bool {
     Command::new("stty").args(settings).status().is_ok_and(|status| status.success())
 }

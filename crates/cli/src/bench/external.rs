@@ -1,7 +1,7 @@
 //! `coscan bench --workload`: runs a workload for a benchmark that drives several engines side by side.
 //!
-//! The protocol on stdout and stdin: open the tables, say `READY <version>`, wait for a line, run, write
-//! the results, say `DONE`, wait for a line or the end of the input. Nothing else goes to stdout.
+//! The protocol on stdout and stdin: open the tables, print `READY <version>`, wait for a line, run, write the
+//! results, print `DONE`, wait for a line or the end of the input. Nothing else is printed on stdout.
 
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! `coscan bench`: many queries at the same time, measured.
+//! `coscan bench`: measurements of many concurrent queries.
 //!
-//! `workload.rs` and `run.rs` describe and run a workload; `external.rs` does so for a benchmark that
-//! drives coscan from outside; `paper/` builds the workload of "Cooperative Scans" (VLDB 2007) itself
-//! and compares the policies; `points/` runs point queries beside scans.
+//! `workload.rs` and `run.rs` describe and run a workload. `external.rs` does so for a benchmark that drives coscan
+//! from outside. `paper/` builds the workload of "Cooperative Scans" (VLDB 2007) and compares the policies.
+//! `points/` runs point queries beside scans.
 
 mod external;
 pub mod paper;
@@ -25,12 +25,12 @@ pub struct BenchArgs {
     pub external: external::ExternalArgs,
 }
 
-/// Benchmarks that coscan brings along.
+/// The built-in benchmarks.
 #[derive(Subcommand, Debug)]
 pub enum BenchCommand {
     /// The workload of Cooperative Scans (VLDB 2007), all policies side by side
     Paper(Box<paper::PaperArgs>),
-    /// Point queries beside scans: their latency, and what they cost the scans
+    /// Point queries beside scans: their latency, and their cost for the scans
     Points(Box<points::PointsArgs>),
 }
 

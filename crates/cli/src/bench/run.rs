@@ -1,6 +1,6 @@
 //! Runs the streams of a workload on a session and measures the times.
 //!
-//! It does not know policies, and does not judge results.
+//! This module knows no policies, and does not judge results.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::failure::{one_line, panic_text, squeeze};
 use crate::rows::{Row, rows_of};
 use crate::session::Session;
 
-/// Runs all streams at the same time; `t0` is when their clocks start. A query that fails has an error in its
-/// outcome, and its stream continues. Outcomes come in the order of the workload.
+/// Runs all streams at the same time. `t0` is the start of their clocks. A failed query has an error in its outcome,
+/// and its stream continues. Outcomes come in the order of the workload.
 pub async fn run_streams(
     session: &Arc<Session>,
     workload: &Workload,
@@ -50,7 +50,7 @@ async fn run_stream(session: Arc<Session>, stream: Stream, t0: Instant, bar: Pro
 
 async fn run_query(session: &Session, query: &Query, t0: Instant) -> Outcome {
     let start_s = t0.elapsed().as_secs_f64();
-    // A panic in one query's expression is that query's failure.
+    // A panic in one query's expression is an error of that query.
     let result = AssertUnwindSafe(collect(session, &query.sql)).catch_unwind().await;
     let end_s = t0.elapsed().as_secs_f64();
     let rows: Result<Vec<Row>, String> = match result {

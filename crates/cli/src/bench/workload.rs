@@ -1,6 +1,6 @@
-//! Workloads and their results as files: JSON that benchmarks outside of coscan read and write too.
+//! Workloads and their results as JSON files, which external benchmarks also read and write.
 //!
-//! Only the formats; `run.rs` runs workloads.
+//! This module has only the formats; `run.rs` runs workloads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ pub struct Workload {
     pub streams: Vec<Stream>,
 }
 
-/// A table and where it is.
+/// A table and its files.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Table {
     pub format: String,
@@ -39,7 +39,7 @@ pub struct Table {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Stream {
     pub id: u64,
-    /// When the first query starts, in seconds after the beginning.
+    /// Start of the first query, in seconds after the beginning.
     #[serde(default)]
     pub start_s: f64,
     pub queries: Vec<Query>,
@@ -89,7 +89,7 @@ impl Workload {
         Ok(())
     }
 
-    /// How many queries there are.
+    /// Number of queries.
     pub fn query_count(&self) -> u64 {
         self.streams.iter().map(|stream| stream.queries.len() as u64).sum()
     }
@@ -101,7 +101,7 @@ pub struct Results {
     pub version: u32,
     pub engine: &'static str,
     pub engine_version: &'static str,
-    /// When the clock started, in seconds since 1970.
+    /// The start of the clock, in seconds since 1970.
     pub t0_unix_s: f64,
     pub queries: Vec<Outcome>,
     pub stats: Map<String, Value>,
@@ -118,14 +118,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// From submission to the last row.
+    /// Seconds from submission to the last row.
     pub fn latency_s(&self) -> f64 {
         self.end_s - self.start_s
     }
 }
 
 impl Results {
-    /// Writes the results; an existing file is replaced as a whole.
+    /// Writes the results. An existing file is replaced.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let text = serde_json::to_string(self)?;
         fs::write(path, text).with_context(|| format!("cannot write the results to {}", path.display()))

@@ -15,21 +15,21 @@ pub struct ConvertArgs {
     #[command(flatten)]
     trace: TraceArgs,
 
-    /// The file to write, replaced if it exists; packed if its name ends in .gz or .zst
+    /// The file to write, replaced if it exists; compressed if its name ends in .gz or .zst
     #[arg(value_name = "OUT")]
     out: PathBuf,
 
-    /// Its format [default: what the file's name says]
+    /// Its format [default: from the file's name]
     #[arg(long, value_name = "FORMAT")]
     to: Option<Target>,
 }
 
-/// The formats that are written.
+/// The output formats.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Target {
     /// Binary records of 24 bytes, as libCacheSim reads them
     OracleGeneral,
-    /// An id on each line
+    /// One id per line
     Ids,
     /// The columns time, obj_id, obj_size, next_access_vtime, with a header
     Csv,
@@ -40,13 +40,13 @@ impl Target {
         match self {
             Target::OracleGeneral => Ok(Format::OracleGeneral),
             Target::Ids => Ok(Format::Ids),
-            // The column that is read does not matter here, the header does.
+            // The name of the column does not matter here, but the header does.
             Target::Csv => "csv:obj_id".parse(),
         }
     }
 }
 
-/// Writes the trace and reports its size.
+/// Writes the trace and prints its size.
 pub fn run(args: &ConvertArgs) -> anyhow::Result<()> {
     if same_file(&args.trace.path, &args.out) {
         return Err(wrong_usage("OUT is the trace itself: write to another file"));
@@ -59,7 +59,7 @@ pub fn run(args: &ConvertArgs) -> anyhow::Result<()> {
         requests_max: args.trace.requests,
     };
     let converted = coscan_cache::convert(&options).map_err(|error| match error {
-        // If the trace's format is given, the error can only concern the other file.
+        // If the trace's format is given, the error can only be about the other file.
         CacheError::UnknownExtension { path, .. } => wrong_usage(format!(
             "cannot tell the format of {} from its name: use --to oracle-general, ids or csv",
             path.display()

@@ -1,7 +1,7 @@
 //! `coscan cache`: page replacement alone. Counts the misses of each policy on a trace of references.
 //!
-//! `coscan-cache` reads formats, runs policies and draws. This module turns arguments into calls, and decides which
-//! errors are wrong usage.
+//! `coscan-cache` reads formats, runs policies and draws figures. This module turns arguments into calls, and
+//! decides which errors are wrong usage.
 
 mod convert;
 mod run;
@@ -33,16 +33,16 @@ pub fn run(command: &CacheCommand) -> anyhow::Result<()> {
 /// The trace to read.
 #[derive(Args, Debug)]
 struct TraceArgs {
-    /// A trace file, plain or packed by gzip or zstd
+    /// A trace file, plain or compressed by gzip or zstd
     #[arg(value_name = "TRACE")]
     path: PathBuf,
 
-    /// Its format: oracle-general, ids, arc, lirs, or `csv:COLUMN[,header][,tab|semicolon|space]`, where COLUMN is
-    /// a number from 1 or a name in the header [default: what the file's name says]
+    /// Its format: oracle-general, ids, arc, lirs, or `csv:COLUMN[,header][,tab|semicolon|space]`, where COLUMN is a
+    /// number from 1 or a name in the header [default: from the file's name]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Take only this many requests from its beginning
+    /// Read only this many requests from its beginning
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
 }
@@ -59,12 +59,12 @@ impl TraceArgs {
     }
 }
 
-/// Whether two paths are the same file; both must exist.
+/// Returns true if two paths, which must exist, are the same file.
 fn same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Marks errors of the caller as wrong usage, as opposed to errors in a file.
+/// Marks errors in the arguments as wrong usage, as opposed to errors in a file.
 fn blame(error: CacheError) -> anyhow::Error {
     match error {
         CacheError::UnknownExtension { .. }

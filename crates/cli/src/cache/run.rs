@@ -23,7 +23,7 @@ pub struct RunArgs {
     #[command(flatten)]
     trace: TraceArgs,
 
-    /// Policies to compare, separated by commas; `coscan policies` says what they do [default: all]
+    /// Policies to compare, separated by commas; `coscan policies` describes them [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = page_policy())]
     policy: Vec<PagePolicyName>,
 
@@ -31,7 +31,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "1%,5%,10%")]
     size: Vec<Size>,
 
-    /// Where policies that draw lots begin
+    /// Seed of policies that use random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -42,15 +42,15 @@ pub struct RunArgs {
     #[arg(long)]
     json: bool,
 
-    /// Draw the miss-ratio curves, as SVG; up to eight policies look different
+    /// Draw the miss-ratio curves, as SVG; up to eight policies have distinct styles
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
 
-/// How wide the table is, in characters: room for all policies.
+/// Width of the table in characters, with room for all policies.
 const WIDTH: u16 = 120;
 
-/// The name of a policy that a pool of pages can be set to, and of no other.
+/// Parser for the names of page replacement policies only.
 fn page_policy() -> impl TypedValueParser<Value = PagePolicyName> {
     let names = PagePolicyName::ALL.into_iter().map(PagePolicyName::as_str);
     PossibleValuesParser::new(names).try_map(|name| name.parse::<PagePolicyName>())
@@ -87,7 +87,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The named policies, each once; by default all, those that know the future last.
+/// The named policies, each once. By default all policies, with those that know the future last.
 fn policies(named: &[PagePolicyName]) -> Vec<PagePolicyName> {
     if named.is_empty() {
         let knows_future = |policy: &PagePolicyName| policy.info().traits.contains(&Trait::Offline);

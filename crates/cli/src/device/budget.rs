@@ -1,4 +1,4 @@
-//! Limits of a measurement: time, bytes, and the share of the time in which it may read.
+//! Limits of a measurement: time, bytes, and the share of time for reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use coscan_device::probe::ProbeError;
 
-/// Rests are taken once this much is due, so that sleeping is exact enough.
+/// A rest is taken once this much is due, because short sleeps are inexact.
 const REST_MIN: Duration = Duration::from_millis(5);
 
 /// The limits of a measurement.
@@ -16,21 +16,21 @@ pub struct Budget {
     until: Instant,
     bytes_max: u64,
     bytes: AtomicU64,
-    /// The share of the time in which to read, up to 1.
+    /// The share of time for reads, at most 1.
     share: f64,
     owed: Duration,
-    /// The longest limit.
+    /// Set by an interrupt, which ends the measurement.
     stopped: Arc<AtomicBool>,
 }
 
 impl Budget {
-    /// `stopped` ends the measurement as a limit does.
+    /// `stopped` ends the measurement like a limit.
     pub fn new(time: Duration, bytes_max: u64, share: f64, stopped: Arc<AtomicBool>) -> Self {
         let until = Instant::now() + time;
         Budget { until, bytes_max, bytes: AtomicU64::new(0), share, owed: Duration::ZERO, stopped }
     }
 
-    /// Before a read of this many bytes.
+    /// Counts a read of this many bytes before it starts.
     pub fn spend(&self, bytes: u64) -> Result<(), ProbeError> {
         let spent = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let stopped = self.stopped.load(Ordering::Relaxed);
@@ -41,7 +41,7 @@ impl Budget {
         }
     }
 
-    /// After reads that took this long: rests as long as the share requires.
+    /// Rests after reads that took `busy`, as long as the share requires.
     pub fn rest(&mut self, busy: Duration) {
         self.owed += busy.mul_f64(1.0 / self.share - 1.0);
         if self.owed >= REST_MIN {
@@ -50,12 +50,12 @@ impl Budget {
         }
     }
 
-    /// The time that is left.
+    /// The time left.
     pub fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Bytes that were asked for.
+    /// Bytes requested so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! `coscan device compare`: two profiles side by side, and their certain differences.
+//! `coscan device compare`: two profiles side by side, with their significant differences.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub struct CompareArgs {
     #[arg(value_name = "PROFILE")]
     one: PathBuf,
 
-    /// Another
+    /// Another profile
     #[arg(value_name = "PROFILE")]
     other: PathBuf,
 
@@ -62,7 +62,7 @@ fn name(profile: &Profile) -> String {
     if profile.device.is_empty() { "unnamed".to_owned() } else { profile.device.clone() }
 }
 
-/// Two values differ if their bounds do not overlap, or only one was found.
+/// Returns true if the bounds of two values do not overlap, or if only one value was found.
 fn differs(a: &Line, b: &Line) -> bool {
     let apart = |a: Estimate, b: Estimate| a.high < b.low || b.high < a.low;
     match (a.estimate, b.estimate) {

@@ -16,7 +16,7 @@ pub struct DrawArgs {
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 
-    /// Where to write the figure, as SVG
+    /// The figure to write, as SVG
     #[arg(long, value_name = "FILE")]
     svg: PathBuf,
 }
@@ -76,7 +76,7 @@ fn time_by_size(profile: &Profile) -> LinePanel {
     }
 }
 
-/// Times by where a read begins: those that begin less than their size before a boundary cross it.
+/// Times by the start of a read. Reads that start less than their size before a boundary cross it.
 fn boundary_scan(boundary: &Boundary) -> LinePanel {
     let kib = |bytes: u64| bytes as f64 / 1024.0;
     let points = boundary.picture.iter().map(|place| point(kib(place.behind_bytes), place.p50_s, 1e3));

@@ -1,4 +1,4 @@
-//! Files and block devices as targets: reads past the page cache, with threads for reads in flight.
+//! Files and block devices as targets: direct reads, with one thread per read in flight.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -17,7 +17,7 @@ use rustix::fs::OFlags;
 
 use super::budget::Budget;
 
-/// The alignment that direct reads need of addresses, offsets and lengths on common devices.
+/// Alignment of addresses, offsets and lengths for direct reads on common devices.
 const BLOCK: u64 = 4096;
 
 /// An open file or block device.
@@ -27,12 +27,12 @@ pub struct FileTarget {
     bytes: u64,
     budget: Budget,
     may_write: bool,
-    /// Whether reads go past the page cache.
+    /// Set if reads bypass the page cache.
     pub direct: bool,
 }
 
 impl FileTarget {
-    /// Opens it for reading, and for writing if it `may_write`.
+    /// Opens the target for reading, and with `may_write` also for writing.
     pub fn open(path: &Path, budget: Budget, may_write: bool) -> anyhow::Result<Self> {
         let shown = path.display();
         let kind = fs::metadata(path).with_context(|| format!("cannot open {shown}"))?.file_type();
@@ -57,7 +57,7 @@ impl FileTarget {
         Ok(FileTarget { file, path: path.to_owned(), bytes, budget, direct, may_write })
     }
 
-    /// The number of the device that the file is on, or that it is: `major:minor`.
+    /// The number of the file's device, or of the block device itself: `major:minor`.
     pub fn device_id(&self) -> Option<String> {
         let metadata = self.file.metadata().ok()?;
         let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
@@ -113,7 +113,7 @@ impl FileTarget {
         Ok(begun.elapsed().as_secs_f64())
     }
 
-    /// Carries out requests in as many threads as may be in flight; each takes the next one.
+    /// Carries out requests in `depth` threads, one for each request in flight. Each thread takes the next request.
     fn together<T: Sync>(
         &self,
         requests: &[T],
@@ -177,7 +177,7 @@ impl Target for FileTarget {
         if !self.may_write {
             return Err(ProbeError::ReadOnly);
         }
-        // The bytes that are written back are read before anything is timed.
+        // The bytes to write back are read before the measurement starts.
         let mut requests = Vec::with_capacity(samples.len());
         for (sample, kind) in samples {
             let mut contents = Aligned::default();
@@ -199,14 +199,14 @@ impl Target for FileTarget {
     }
 }
 
-/// Memory that direct reads may go to.
+/// Memory for direct reads.
 #[derive(Default)]
 struct Aligned {
     bytes: Vec<u8>,
 }
 
 impl Aligned {
-    /// This many bytes of it, beginning at a multiple of the block.
+    /// The first `length` bytes of it that begin at a multiple of the block size.
     fn of(&mut self, length: usize) -> &mut [u8] {
         let block = BLOCK as usize;
         if self.bytes.len() < length + block {

@@ -1,8 +1,8 @@
 //! `coscan device`: storage devices, measured and compared.
 //!
-//! `coscan-device` decides which requests are made and what follows from their times. Here are the targets, files and
-//! block devices (`file.rs`) and objects (`object.rs`), within the limits of `budget.rs`. Nothing is written to a
-//! target unless `--writes` is given.
+//! `coscan-device` decides which requests are made, and computes the findings from their times. This module has the
+//! targets, files and block devices (`file.rs`) and objects (`object.rs`), and the limits (`budget.rs`). Nothing is
+//! written to a target without `--writes`.
 
 mod budget;
 mod compare;

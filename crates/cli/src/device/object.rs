@@ -14,10 +14,10 @@ use url::Url;
 
 use super::budget::Budget;
 
-/// Ranges are multiples of this: small enough for parts, large enough for a bounded search.
+/// Ranges are multiples of this size. It is small enough for parts, and large enough for a bounded search.
 const BLOCK: u64 = 64 << 10;
 
-/// An object and the store it is in.
+/// An object and its store.
 pub struct ObjectTarget {
     store: Arc<dyn ObjectStore>,
     path: Path,

@@ -1,4 +1,4 @@
-//! `coscan device probe`: measures, shows the findings, and writes them to a file.
+//! `coscan device probe`: measures, prints the findings, and writes them to a file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ use crate::settings::Bytes;
 /// Arguments of `coscan device probe`.
 #[derive(Args, Debug)]
 pub struct ProbeArgs {
-    /// A file, a block device, or the address of an object; it is only read, unless --writes is given
+    /// A file, a block device, or the address of an object; only read, unless --writes is given
     #[arg(value_name = "PATH-OR-URL")]
     target: String,
 
@@ -38,7 +38,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Stop after this many seconds; what was found by then counts
+    /// Stop after this many seconds; findings up to then are reported
     #[arg(long, value_name = "S", default_value_t = 120)]
     time_limit: u64,
 
@@ -46,7 +46,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "BYTES", default_value = "16GiB")]
     byte_limit: Bytes,
 
-    /// Share of the time in which to read, so that others get on: 0.1 leaves nine tenths
+    /// Share of time for reads, so that other programs can read: 0.1 leaves nine tenths to them
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     share: f64,
 
@@ -58,20 +58,20 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "BYTES", default_value = "4MiB")]
     size_max: Bytes,
 
-    /// The most reads in flight to try
+    /// Maximum number of reads in flight to try
     #[arg(long, value_name = "N", default_value_t = 64)]
     depth_max: usize,
 
-    /// The longest distance between boundaries to look for
+    /// Longest distance between boundaries to look for
     #[arg(long, value_name = "BYTES", default_value = "2MiB")]
     period_max: Bytes,
 
-    /// Measure reads beside writes, too: what is read is written back to the same place. Only for a file or device that
-    /// nobody else writes to
+    /// Also measure reads beside writes: bytes that were read are written back to the same place. Only for a file or
+    /// device that no other program writes to
     #[arg(long)]
     writes: bool,
 
-    /// For the draws of addresses
+    /// Seed of random addresses
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
@@ -112,19 +112,20 @@ pub fn run(args: &ProbeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// If a cache below is as large as the target, measurements count from about this multiple of its size.
+/// Multiple of the target's size. If more bytes were read, the same places were read repeatedly, and a cache below
+/// may have answered.
 const REREAD: u64 = 4;
-/// The longest limit: a year.
+/// Maximum time limit: a year.
 const TIME_LIMIT_MAX_S: u64 = 365 * 24 * 3600;
 
-/// Fails if the profile cannot be written, before anything is measured. Leaves no new file behind.
+/// Fails before the measurement if the profile cannot be written. Leaves no new file behind.
 fn writable(path: &Path) -> io::Result<()> {
     let new = !path.exists();
     OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     if new { fs::remove_file(path) } else { Ok(()) }
 }
 
-/// Set by the first Ctrl-C: what was found before counts. The second one ends the program.
+/// A flag that the first Ctrl-C sets: earlier findings are reported. The second Ctrl-C ends the program.
 fn stop_at_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let stopped = Arc::new(AtomicBool::new(false));
     let stop = stopped.clone();
@@ -142,7 +143,7 @@ fn stop_at_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stopped)
 }
 
-/// The exit code of shells for a program that Ctrl-C ended.
+/// The exit code that shells use for a program ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
 fn measure(args: &ProbeArgs, options: &ProbeOptions, budget: Budget) -> anyhow::Result<Profile> {

@@ -1,4 +1,4 @@
-//! A profile for people: what the device says of itself, and what was found.
+//! A profile as text: the device's description of itself, and the findings.
 
 use bytesize::ByteSize;
 use comfy_table::Table;

@@ -1,9 +1,9 @@
 //! `coscan generate`: test data as Parquet files.
 //!
-//! `mod.rs` has the arguments, decides which files have to be written and shows the progress; `tpch.rs` has the
-//! tables of TPC-H; `parquet_file.rs` writes one file from row groups that are encoded in parallel. A file appears
-//! under its final name only when it is complete, and its footer says how it was made, so that an interrupted run can
-//! be continued. Nothing is random: the same arguments give the same rows.
+//! `mod.rs` has the arguments, decides which files have to be written and shows the progress. `tpch.rs` has the
+//! tables of TPC-H. `parquet_file.rs` writes one file from row groups that are encoded in parallel. A file appears
+//! under its final name only when it is complete. Its footer says how it was made, so an interrupted run can be
+//! continued. Nothing is random: the same arguments give the same rows.
 
 mod parquet_file;
 pub mod tpch;
@@ -44,11 +44,11 @@ pub struct TpchArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub tables: Vec<Table>,
 
-    /// Rows in a row group, give or take a percent
+    /// Rows in a row group, within a percent
     #[arg(long, value_name = "N", default_value_t = 480_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub row_group_rows: u64,
 
-    /// Files a table is split into; more than one go into a folder of the table's name
+    /// Number of files per table; more than one go into a folder of the table's name
     #[arg(long, visible_alias = "parts", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub files_per_table: u32,
 
@@ -56,8 +56,8 @@ pub struct TpchArgs {
     #[arg(long, value_enum, default_value_t = Codec::Snappy)]
     pub compression: Codec,
 
-    /// Lay column chunks out so that they do not cross multiples of this needlessly: the stripe unit of an array, the
-    /// part size of an object store; see `coscan layout`
+    /// Lay out column chunks so that they do not cross multiples of this needlessly: the stripe unit of an array,
+    /// the part size of an object store; see `coscan layout`
     #[arg(long, value_name = "BYTES")]
     pub unit: Option<Bytes>,
 
@@ -70,7 +70,7 @@ pub struct TpchArgs {
     pub threads: Option<usize>,
 }
 
-/// How column chunks are compressed.
+/// Compression of column chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Codec {
     Snappy,
@@ -78,14 +78,14 @@ pub enum Codec {
     None,
 }
 
-/// Generates what `command` asks for.
+/// Generates the data for `command`.
 pub fn run(command: &Generate) -> anyhow::Result<()> {
     match command {
         Generate::Tpch(args) => tpch(args),
     }
 }
 
-/// Writes one table of TPC-H into one file in `folder`, with default settings otherwise, unless it is there.
+/// Writes one table of TPC-H into one file in `folder`, unless the file exists. Other settings have their defaults.
 pub fn one_table(
     table: Table,
     scale_factor: f64,
@@ -106,7 +106,7 @@ pub fn one_table(
     })
 }
 
-/// Writes the tables of TPC-H that are not there yet.
+/// Writes the tables of TPC-H that are missing.
 fn tpch(args: &TpchArgs) -> anyhow::Result<()> {
     if !(args.scale_factor > 0.0 && args.scale_factor <= 100_000.0) {
         return Err(wrong_usage(format!(
@@ -173,8 +173,8 @@ fn path_of(out: &Path, table: Table, file: u32, files: u32) -> PathBuf {
     }
 }
 
-/// Whether the file is there as the job would write it. Another file of that name is an error unless
-/// it may be replaced.
+/// Returns true if the job's file exists with the job's settings. Another file of that name is an error, unless
+/// `force` allows to replace it.
 fn is_done(job: &FileJob, force: bool) -> anyhow::Result<bool> {
     if !job.path.try_exists().with_context(|| format!("cannot look at {}", job.path.display()))? {
         return Ok(false);
@@ -210,7 +210,7 @@ fn write(job: &FileJob, threads: usize, bar: &ProgressBar) -> anyhow::Result<()>
     removed.with_context(|| format!("cannot remove {}", plain.path.display()))
 }
 
-/// Refuses a disk that is too small before anything is written.
+/// Fails if the disk is too small, before anything is written.
 fn check_space(out: &Path, jobs: &[FileJob]) -> anyhow::Result<()> {
     let needed: u64 = jobs.iter().map(FileJob::bytes_estimated).sum();
     let disk = rustix::fs::statvfs(out).with_context(|| format!("cannot look at {}", out.display()))?;

@@ -1,8 +1,8 @@
 //! One Parquet file from pieces of a table that are generated and encoded in parallel.
 //!
-//! Threads take the next piece, encode it as a row group in memory and hand it in; the calling thread
-//! appends the row groups in order. A thread does not start a piece that lies too far ahead, which
-//! bounds the memory. The file is written under a temporary name, flushed and renamed.
+//! Threads take the next piece and encode it as a row group in memory. The calling thread appends the row groups in
+//! order. A thread does not start a piece that is too far ahead of the writer, which bounds the memory. The file is
+//! written under a temporary name, flushed and renamed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,12 +25,12 @@ use super::Codec;
 use super::tpch::Table;
 use crate::partial::Partial;
 
-/// Footer key under which a file says how it was made.
+/// Footer key with the settings that made the file.
 const RECIPE_KEY: &str = "coscan.recipe";
-/// A piece is started only if fewer than this many per thread are between it and the writer.
+/// Maximum number of pieces per thread between a new piece and the writer.
 const AHEAD_PER_THREAD: usize = 2;
 
-/// A file to be written.
+/// A file to write.
 pub struct FileJob {
     pub table: Table,
     pub scale_factor: f64,
@@ -45,17 +45,17 @@ pub struct FileJob {
 }
 
 impl FileJob {
-    /// About how many rows it will have.
+    /// Approximate number of rows.
     pub fn rows(&self) -> u64 {
         self.table.rows(self.scale_factor) / u64::from(self.files)
     }
 
-    /// About how many bytes it will have.
+    /// Approximate number of bytes.
     pub fn bytes_estimated(&self) -> u64 {
         self.rows() * self.table.row_bytes()
     }
 
-    /// What the progress bar says.
+    /// The label of the progress bar.
     pub fn label(&self) -> String {
         if self.files == 1 {
             self.table.to_string()
@@ -64,7 +64,7 @@ impl FileJob {
         }
     }
 
-    /// Everything the content depends on, as text.
+    /// All settings that determine the content, as text.
     pub fn recipe(&self) -> String {
         format!(
             "tpch {} sf={} file={}/{} row_group_rows={} compression={:?}",
@@ -79,7 +79,7 @@ impl FileJob {
             + &self.unit.map_or_else(String::new, |unit| format!(" unit={unit}"))
     }
 
-    /// Row groups in this file: of nearly equal size, none larger than asked for.
+    /// Number of row groups in this file. Their sizes are nearly equal and at most the requested size.
     fn row_groups(&self) -> u32 {
         let units = self.table.units(self.scale_factor) / u64::from(self.files);
         let wanted = self.rows().div_ceil(self.row_group_rows);
@@ -102,14 +102,14 @@ impl FileJob {
     }
 }
 
-/// How the file at `path` was made; `None` if it does not say or is no whole Parquet file.
+/// The settings that made the file at `path`. `None` if they are missing or the file is not a complete Parquet file.
 pub fn recipe_in(path: &Path) -> Option<String> {
     let reader = SerializedFileReader::new(File::open(path).ok()?).ok()?;
     let pairs = reader.metadata().file_metadata().key_value_metadata()?;
     pairs.iter().find(|pair| pair.key == RECIPE_KEY)?.value.clone()
 }
 
-/// Writes the file; it appears under its name only when it is complete.
+/// Writes the file, which appears under its name only when it is complete.
 pub fn write_file(job: &FileJob, threads: usize, bar: &ProgressBar) -> anyhow::Result<()> {
     let partial = Partial::create(&job.path)?;
     let schema = job.table.schema();
@@ -121,7 +121,7 @@ pub fn write_file(job: &FileJob, threads: usize, bar: &ProgressBar) -> anyhow::R
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(at) = turns.take() {
-                    // The writer waits for every row group: a panic must not leave it waiting.
+                    // The writer waits for every row group, so a panic must also hand in a result.
                     let encoded = panic::catch_unwind(AssertUnwindSafe(|| encode(job, &factory, at)));
                     turns.hand_in(at, encoded.unwrap_or_else(|_| Err(anyhow!("the generator panicked"))));
                 }
@@ -171,7 +171,7 @@ fn encode(job: &FileJob, factory: &ArrowRowGroupWriterFactory, at: u32) -> anyho
     Ok(Encoded { rows, chunks })
 }
 
-/// The row groups being encoded, and those that wait to be appended.
+/// The row groups in encoding, and those that wait to be appended.
 struct Turns {
     count: u32,
     ahead: usize,
@@ -192,7 +192,7 @@ impl Turns {
         Turns { count, ahead, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// The next row group to encode, once the writer is near enough; `None` after the last one.
+    /// The next row group to encode, once the writer is near enough. `None` after the last one.
     fn take(&self) -> Option<u32> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let far = |s: &mut TurnState| {

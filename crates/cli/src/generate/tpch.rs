@@ -1,7 +1,7 @@
-//! The tables of TPC-H: their names, how many rows they have, and their rows in pieces.
+//! The tables of TPC-H: their names, row counts, and rows in pieces.
 //!
-//! A piece is one of `n` contiguous parts of a table that `tpchgen` can generate on its own; pieces
-//! become row groups. The text of the comments comes from a pool of 300 MB that is made once per process.
+//! A piece is one of `n` contiguous parts of a table that `tpchgen` can generate separately. Pieces become row
+//! groups. The text of the comments comes from a pool of 300 MB that is made once per process.
 
 use std::fmt;
 
@@ -49,8 +49,8 @@ impl Table {
         Table::Supplier,
     ];
 
-    /// How many units the table can be cut between: orders for lineitem, parts for partsupp, 1 for the
-    /// tables of fixed size, else rows.
+    /// Number of units at whose borders the table can be cut: orders for lineitem, parts for partsupp, 1 for tables
+    /// of fixed size, rows for the others.
     pub fn units(self, scale_factor: f64) -> u64 {
         let units = match self {
             Table::Customer => CustomerGenerator::calculate_row_count(scale_factor, 1, 1),
@@ -62,7 +62,7 @@ impl Table {
         units.max(1) as u64
     }
 
-    /// About how many rows the table has: exact for all but lineitem, whose orders have 1 to 7 lines.
+    /// Approximate number of rows. It is exact for all tables but lineitem, whose orders have 1 to 7 lines.
     pub fn rows(self, scale_factor: f64) -> u64 {
         match self {
             Table::Nation => 25,
@@ -73,8 +73,7 @@ impl Table {
         }
     }
 
-    /// Bytes of a row in a Parquet file without compression, generously, to see whether the disk is
-    /// large enough.
+    /// Bytes of a row in an uncompressed Parquet file, as an upper estimate for the check of disk space.
     pub fn row_bytes(self) -> u64 {
         match self {
             Table::Lineitem => 70,

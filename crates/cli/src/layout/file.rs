@@ -20,22 +20,22 @@ const MAGIC: &[u8] = b"PAR1";
 /// The result of a layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Laid {
-    /// Column chunks.
+    /// Number of column chunks.
     pub chunks: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Bytes between them.
+    /// Bytes of gaps between them.
     pub room: u64,
-    /// Boundaries inside of chunks now.
+    /// Boundaries inside chunks of the new file.
     pub crossings: u64,
-    /// Boundaries inside of chunks before.
+    /// Boundaries inside chunks of the old file.
     pub crossings_before: u64,
 }
 
-/// Copies a file with its column chunks laid out on boundaries.
+/// Copies a file with its column chunks aligned to boundaries.
 ///
 /// # Errors
-/// If it is no Parquet file, encrypted, corrupt, or cannot be read or written.
+/// If it is not a Parquet file, is encrypted or corrupt, or cannot be read or written.
 pub fn lay_out(from: &Path, to: &Path, units: &Units) -> anyhow::Result<Laid> {
     let shown = from.display();
     let mut source = File::open(from).with_context(|| format!("cannot open {shown}"))?;
@@ -56,7 +56,7 @@ pub fn lay_out(from: &Path, to: &Path, units: &Units) -> anyhow::Result<Laid> {
     let Mover { laid, shifts, .. } = mover;
     let metadata = with_places(metadata, groups, &shifts)?;
     ParquetMetaDataWriter::new_with_tracked(out, &metadata).finish()?;
-    // Whether the last bytes were written is not checked: they were if there is a footer.
+    // The last bytes need no check of their own: they were written if there is a footer.
     let written = File::open(&partial.at)?;
     ParquetMetaDataReader::new()
         .parse_and_finish(&written)
@@ -69,7 +69,7 @@ struct Mover<'a> {
     source: &'a mut File,
     units: &'a Units,
     laid: Laid,
-    /// How far each chunk was moved, by row group.
+    /// Distance by which each chunk was moved, by row group.
     shifts: Vec<Vec<i64>>,
 }
 
@@ -95,7 +95,7 @@ impl Mover<'_> {
         Ok(builder.build()?)
     }
 
-    /// Copies a chunk, and its Bloom filter behind it.
+    /// Copies a chunk, and its Bloom filter after it.
     fn column(
         &mut self,
         group: usize,
@@ -120,9 +120,9 @@ impl Mover<'_> {
         let moved = |offset: i64| {
             offset.checked_add(shift).context("the footer says an impossible place for one of its pages")
         };
-        // Some writers say 0 for none.
+        // Some writers use 0 for a missing page.
         let dictionary = column.dictionary_page_offset().filter(|at| *at > 0);
-        // Indexes are written again behind everything else.
+        // Indexes are written again after everything else.
         let mut builder = column
             .clone()
             .into_builder()
@@ -133,7 +133,8 @@ impl Mover<'_> {
             .set_offset_index_length(None)
             .set_column_index_offset(None)
             .set_column_index_length(None);
-        // A filter without a length has it in front of itself, which this program does not read.
+        // A filter without a length in the footer has the length in its own header, which this program does not
+        // read.
         let filter = column.bloom_filter_offset().zip(column.bloom_filter_length());
         builder = match filter {
             Some((offset, length)) => {
@@ -156,7 +157,7 @@ impl Mover<'_> {
     }
 }
 
-/// The position of a chunk, checked: a footer can contain anything.
+/// The position of a chunk, checked because a footer can contain anything.
 fn range(column: &ColumnChunkMetaData) -> anyhow::Result<(u64, u64)> {
     let first = column.dictionary_page_offset().filter(|at| *at > 0).unwrap_or(column.data_page_offset());
     let range = u64::try_from(first).ok().zip(u64::try_from(column.compressed_size()).ok());
@@ -164,7 +165,7 @@ fn range(column: &ColumnChunkMetaData) -> anyhow::Result<(u64, u64)> {
     range.context("the footer says an impossible place for it")
 }
 
-/// The metadata with the new positions of chunks and of the pages of offset indexes.
+/// The metadata with the new positions of chunks and of the pages in offset indexes.
 fn with_places(
     metadata: ParquetMetaData,
     groups: Vec<RowGroupMetaData>,
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!((laid.chunks, laid.crossings), (12, 0), "{laid:?}");
         assert!(laid.crossings_before > 0 && laid.room > 0, "{laid:?}");
         assert_eq!(read(&from), read(&to));
-        // Bloom filters are where the footer says.
+        // Bloom filters are at the positions in the footer.
         let bytes = |path: &Path| {
             let file = std::fs::read(path).unwrap();
             let footer = ParquetMetaDataReader::new().parse_and_finish(&File::open(path).unwrap()).unwrap();

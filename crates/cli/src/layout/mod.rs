@@ -1,9 +1,9 @@
 //! `coscan layout`: moves the column chunks of a Parquet file so that they do not cross the boundaries of a device
 //! needlessly.
 //!
-//! Nothing is decoded: chunks are copied byte by byte, with room between them, and the footer gets their new
-//! positions. Boundaries are given as arguments or by a profile; `coscan device probe` measures what crossing them
-//! costs.
+//! Nothing is decoded: chunks are copied byte by byte with gaps between them, and the footer gets their new
+//! positions. Boundaries come from arguments or from a profile. `coscan device probe` measures the cost of crossing
+//! them.
 
 mod file;
 mod place;
@@ -20,7 +20,7 @@ use crate::settings::Bytes;
 pub use file::lay_out;
 pub use place::Units;
 
-/// The default room between chunks, in percent of the data.
+/// The default limit on gaps between chunks, in percent of the data.
 pub const WASTE_PERCENT: u8 = 10;
 
 /// Arguments of `coscan layout`.
@@ -46,12 +46,12 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
 
-    /// Room between chunks may take so many percent of the data
+    /// Maximum size of gaps between chunks, in percent of the data
     #[arg(long, value_name = "PERCENT", default_value_t = WASTE_PERCENT, value_parser = clap::value_parser!(u8).range(..=100))]
     waste_max: u8,
 }
 
-/// Writes the file and reports what changed.
+/// Writes the file and prints the changes.
 pub fn run(args: &LayoutArgs) -> anyhow::Result<()> {
     let (unit, offset) = match (&args.unit, &args.profile) {
         (Some(unit), _) => (unit.0, args.offset.0),

@@ -1,18 +1,18 @@
 //! The positions of chunks for given boundaries. Pure.
 
-/// Boundaries, and how much room may be left so that chunks do not cross them.
+/// Boundaries, and the limit on gaps that keep chunks from crossing them.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
-    /// Bytes from one boundary to the next; not zero.
+    /// Bytes from one boundary to the next. Not zero.
     pub unit: u64,
-    /// Bytes from the start of the file to the first.
+    /// Bytes from the start of the file to the first boundary.
     pub offset: u64,
-    /// Room may take this share of the data so far.
+    /// Maximum size of gaps, in percent of the data so far.
     pub waste_percent: u8,
 }
 
 impl Units {
-    /// How many boundaries are inside of these bytes.
+    /// Number of boundaries inside these bytes.
     pub fn crossings(&self, start: u64, bytes: u64) -> u64 {
         match bytes {
             0 => 0,
@@ -20,8 +20,9 @@ impl Units {
         }
     }
 
-    /// The position of a chunk that could begin at `at`: there, or at the next boundary if it then crosses fewer, and
-    /// the room is not too much compared with the `data` bytes before it and its own.
+    /// The position of a chunk whose first possible position is `at`. It is the next boundary if the chunk then
+    /// crosses fewer boundaries, and if the gaps are within the limit for the `data` bytes before the chunk plus its
+    /// own. Otherwise it is `at`.
     pub fn place(&self, at: u64, bytes: u64, room: u64, data: u64) -> u64 {
         let next = self.next(at);
         let allowed = u128::from(data + bytes) * u128::from(self.waste_percent) / 100;
@@ -29,12 +30,12 @@ impl Units {
         if worth && u128::from(room + next - at) <= allowed { next } else { at }
     }
 
-    /// The unit of a byte.
+    /// The number of the unit that contains a byte.
     fn nth(&self, byte: u64) -> u64 {
         (byte + self.unit - self.offset % self.unit) / self.unit
     }
 
-    /// The first boundary that is not before a byte.
+    /// The first boundary at or after a byte.
     fn next(&self, byte: u64) -> u64 {
         let into = (byte + self.unit - self.offset % self.unit) % self.unit;
         if into == 0 { byte } else { byte + self.unit - into }

@@ -1,4 +1,4 @@
-//! `coscan sim disk`: requests of a trace on a model of a disk, and how long each takes.
+//! `coscan sim disk`: runs the requests of a trace on a model of a disk, and prints their response times.
 
 use std::fs;
 use std::io::{self, Write};
@@ -22,8 +22,8 @@ pub struct DiskArgs {
     #[arg(long, value_name = "NAME")]
     model: String,
 
-    /// A trace in DiskSim's ASCII format: arrival in ms, device, block, blocks of 512 bytes, flags in hexadecimal (bit 0:
-    /// read); all devices of the trace are taken as this one
+    /// A trace in DiskSim's ASCII format: arrival in ms, device, block, blocks of 512 bytes, flags in hexadecimal
+    /// (bit 0: read); all requests go to the one modelled disk
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
 

@@ -10,7 +10,7 @@ use coscan_engine_sim::{run, shrink};
 
 use super::search::seeds;
 
-/// Lines of the log of a world that fails.
+/// Number of log lines shown of a failing world.
 const LOG_LINES: usize = 60;
 
 /// Arguments of `coscan sim engine`.
@@ -20,12 +20,12 @@ pub struct EngineArgs {
     #[arg(long, value_name = "A..B", value_parser = seeds, default_value = "0..1000")]
     seeds: Range<u64>,
 
-    /// Do not look for a smaller world that fails in the same way
+    /// Do not search for a smaller world that fails in the same way
     #[arg(long)]
     no_shrink: bool,
 }
 
-/// Plays the seeds; fails if one of them does.
+/// Runs the seeds. Fails if one of them fails.
 pub fn engine(args: &EngineArgs) -> anyhow::Result<()> {
     let report = run(args.seeds.clone(), |seed, violation| {
         eprintln!("seed {seed}: {violation}");

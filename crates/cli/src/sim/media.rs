@@ -1,4 +1,4 @@
-//! `coscan sim run` of a scenario of slow media.
+//! `coscan sim run` for a scenario of slow media.
 
 use std::io::{self, Write};
 

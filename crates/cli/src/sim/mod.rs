@@ -1,7 +1,7 @@
-//! `coscan sim`: the buffer manager in virtual time. Nothing is read from any table.
+//! `coscan sim`: the buffer manager in virtual time. No table is read.
 //!
-//! `coscan-sim` reads and runs scenarios and traces. This module turns arguments into calls and results into tables,
-//! JSON and figures.
+//! `coscan-sim` reads and runs scenarios and traces. This module turns arguments into calls, and results into
+//! tables, JSON and figures.
 
 mod disk;
 mod engine;
@@ -45,7 +45,7 @@ enum Command {
     Engine(engine::EngineArgs),
     /// Run the queries of a recorded trace under another policy, buffer or device
     Replay(replay::ReplayArgs),
-    /// Replay a trace of disk requests on a model that is accurate to the sector
+    /// Replay a trace of disk requests on a model with sector accuracy
     Disk(disk::DiskArgs),
 }
 
@@ -76,7 +76,7 @@ fn list() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Threads that run simulations, all cores unless said otherwise.
+/// Number of threads that run simulations. By default all cores.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct ThreadsArg {
     /// Threads; the results do not depend on them [default: one per core]
@@ -85,18 +85,18 @@ pub struct ThreadsArg {
 }
 
 impl ThreadsArg {
-    /// How many.
+    /// The number of threads.
     pub fn count(self) -> usize {
         self.threads.filter(|n| *n > 0).unwrap_or_else(crate::settings::cores)
     }
 }
 
-/// The policies that were named, or the default ones.
+/// The named policies, or the default ones.
 fn policies_or(named: &[Policy], otherwise: impl FnOnce() -> Vec<PolicyName>) -> Vec<PolicyName> {
     if named.is_empty() { otherwise() } else { named.iter().map(|policy| policy.0).collect() }
 }
 
-/// A table with a line per figure and a column per policy.
+/// A table with a line per quantity and a column per policy.
 fn figures_table<'a, P: Display + 'a>(
     policies: &'a [P],
     cell: impl Fn(&'a P, Quantity<Measurement>) -> String,
@@ -116,7 +116,7 @@ fn figures_table<'a, P: Display + 'a>(
     table
 }
 
-/// A figure for people: three significant digits, whole numbers if they are large.
+/// A number for tables: three significant digits, or no decimals if it is large.
 fn shown(value: f64) -> String {
     match value.abs() {
         large if large >= 1e7 => format!("{:.1} M", value / 1e6),
@@ -126,7 +126,7 @@ fn shown(value: f64) -> String {
     }
 }
 
-/// One figure of one run.
+/// One quantity of one run.
 fn of(measurement: &Measurement, quantity: Quantity<Measurement>) -> String {
     shown((quantity.of)(measurement))
 }

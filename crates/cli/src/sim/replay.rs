@@ -21,7 +21,7 @@ pub struct ReplayArgs {
     #[arg(value_name = "FILE")]
     trace: PathBuf,
 
-    /// Policies to run it under, separated by commas [default: the recorded one]
+    /// Policies for the replay, separated by commas [default: the recorded one]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     policy: Vec<Policy>,
 
@@ -33,20 +33,20 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "N")]
     loads_in_flight: Option<u32>,
 
-    /// The device's bytes per second, as in 200MB [default: what the recorded run was limited to or got]
+    /// The device's bytes per second, as in 200MB [default: the recorded run's limit, or the rate that it reached]
     #[arg(long, value_name = "BYTES")]
     bandwidth: Option<Bytes>,
 
-    /// Milliseconds that the device takes for a read before data flow
+    /// Milliseconds from the start of a read until data flow
     #[arg(long, value_name = "MS", default_value_t = 0)]
     latency_ms: u64,
 
-    /// Processors; recorded times of workers hold the waiting for processors already [default: no limit]
+    /// Processors; recorded times of workers already contain the waiting for processors [default: no limit]
     #[arg(long, value_name = "N")]
     cores: Option<u32>,
 
-    /// Take a query that began within this many milliseconds after another's end for the next one of the
-    /// same client, and let it start when that one ends
+    /// Treat a query that began within this many milliseconds after another's end as the next one of the same
+    /// client, and start it when that one ends
     #[arg(long, value_name = "MS")]
     back_to_back: Option<u64>,
 
@@ -55,7 +55,7 @@ pub struct ReplayArgs {
     json: bool,
 }
 
-/// Replays the trace and prints what came of it.
+/// Replays the trace and prints the results.
 pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let (header, lines) = coscan_trace::read(&args.trace)?;
     let recorded: PolicyName = header.policy.parse()?;

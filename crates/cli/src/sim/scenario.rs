@@ -30,7 +30,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = any_policy())]
     policy: Vec<String>,
 
-    /// How many runs of each policy, with seeds 1, 2, .. [default: as in the scenario]
+    /// Number of runs per policy, with seeds 1, 2, .. [default: as in the scenario]
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
 
@@ -54,13 +54,13 @@ pub struct RunArgs {
     threads: ThreadsArg,
 }
 
-/// Policies of scans and of slow media; the scenario decides which of them.
+/// Parser for policies of scans and of slow media. The scenario decides which kind is allowed.
 fn any_policy() -> PossibleValuesParser {
     let scans = registry::sharing().map(PolicyName::as_str);
     PossibleValuesParser::new(scans.chain(coscan_media::PolicyName::all().map(|name| name.as_str())))
 }
 
-/// Runs the scenario and prints what came of it.
+/// Runs the scenario and prints the results.
 pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     if let Some(scenario) = open_media(&args.scenario, &args.set)? {
         return run_media(args, &scenario);
@@ -99,7 +99,7 @@ fn run_media(args: &RunArgs, scenario: &MediaScenario) -> anyhow::Result<()> {
     media::run(scenario, &args.policy, &seeds, args.json)
 }
 
-/// The file of that name, or the experiment if there is no file, if it is one of slow media.
+/// The file of that name, or the experiment if there is no file. `None` unless it is a scenario of slow media.
 fn open_media(scenario: &str, settings: &[Setting]) -> anyhow::Result<Option<MediaScenario>> {
     let (path, media) = (Path::new(scenario), experiments::media());
     if !path.exists() && scenario == media.name {
@@ -109,7 +109,7 @@ fn open_media(scenario: &str, settings: &[Setting]) -> anyhow::Result<Option<Med
     Ok(is_one.then(|| MediaScenario::load(path, settings)).transpose()?)
 }
 
-/// The file of that name if there is one, otherwise the experiment.
+/// The file of that name if it exists, otherwise the experiment.
 fn open(scenario: &str, settings: &[Setting]) -> anyhow::Result<Scenario> {
     let path = Path::new(scenario);
     if !path.exists()
@@ -141,7 +141,7 @@ fn observe(args: &RunArgs, scenario: &Scenario, policies: &[PolicyName], seed: u
     Ok(())
 }
 
-/// Up to this many chunks have a lane each.
+/// Up to this number of chunks, each has a lane of its own in the figure.
 const LANES_MAX: u32 = 64;
 
 fn draw(directory: &Path, scenario: &str, policy: PolicyName, run: &Timeline) -> anyhow::Result<()> {

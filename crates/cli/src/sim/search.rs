@@ -21,11 +21,11 @@ pub struct FuzzArgs {
     #[arg(long, value_name = "A..B", value_parser = seeds, default_value = "0..10000")]
     seeds: Range<u64>,
 
-    /// Only under this policy [default: the one that each seed draws]
+    /// Use only this policy [default: the one that each seed draws]
     #[arg(long, value_name = "NAME")]
     policy: Option<Policy>,
 
-    /// Where worlds that fail are written, shrunk, as seed-N.toml
+    /// Directory for failing worlds, shrunk, as seed-N.toml
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 
@@ -41,7 +41,7 @@ pub fn seeds(text: &str) -> Result<Range<u64>, String> {
     if from < to { Ok(from..to) } else { Err(format!("{text} holds no seed")) }
 }
 
-/// Tries the seeds; fails if one of them does.
+/// Runs the seeds. Fails if one of them fails.
 pub fn fuzz(args: &FuzzArgs) -> anyhow::Result<()> {
     let report_failure = |failure: &fuzz::Failure| {
         let path = args.out.join(format!("seed-{}.toml", failure.seed));
@@ -69,7 +69,7 @@ pub fn fuzz(args: &FuzzArgs) -> anyhow::Result<()> {
 /// Arguments of `coscan sim check`.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// Only worlds whose name begins like this
+    /// Only worlds whose name begins with this
     #[arg(value_name = "NAME")]
     only: Option<String>,
 
@@ -81,7 +81,7 @@ pub struct CheckArgs {
     threads: ThreadsArg,
 }
 
-/// Searches all states of small worlds; fails if an invariant is broken in one.
+/// Searches all states of small worlds. Fails if an invariant is broken in one.
 pub fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let mut configs = if args.large { model::large() } else { model::bounded() };
     if let Some(only) = &args.only {

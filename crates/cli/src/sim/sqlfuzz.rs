@@ -18,7 +18,7 @@ pub struct SqlfuzzArgs {
     #[arg(long, value_name = "A..B", value_parser = seeds, default_value = "0..1000")]
     seeds: Range<u64>,
 
-    /// Where failures are written, each as a folder seed-N with a script and its Parquet files
+    /// Directory for failures, each a folder seed-N with a script and its Parquet files
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 
@@ -31,20 +31,20 @@ pub struct SqlfuzzArgs {
     #[arg(long, value_name = "N")]
     failures: Option<usize>,
 
-    /// Begin no further seed after this many seconds
+    /// Start no further seed after this many seconds
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
 
-    /// Seconds for which each failure is made smaller
+    /// Seconds for shrinking each failure
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     shrink: u64,
 
-    /// Seeds played at the same time
+    /// Seeds that run at the same time
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
 }
 
-/// Plays the seeds; fails if an answer is wrong.
+/// Runs the seeds. Fails if an answer is wrong.
 pub fn run(args: &SqlfuzzArgs) -> anyhow::Result<()> {
     let campaign = Campaign {
         threads: args.threads,

@@ -16,12 +16,12 @@ use crate::session::Session;
 pub struct Done {
     pub rows: u64,
     pub took: Duration,
-    /// Whether it had a result.
+    /// Set if the statement had a result.
     pub has_columns: bool,
 }
 
 impl Done {
-    /// For `--timing`.
+    /// The line for `--timing`.
     pub fn to_text(&self) -> String {
         format!("{} rows in {:.3} s", self.rows, self.took.as_secs_f64())
     }
@@ -51,7 +51,7 @@ pub async fn run_statement<W: Write>(
     Ok(Done { rows: printer.finish()?, took, has_columns })
 }
 
-/// Runs the statements of `text` one after another; the first failure ends it.
+/// Runs the statements of `text` one after another, up to the first failure.
 pub async fn run_script(
     session: &Arc<Session>,
     text: &str,
@@ -72,8 +72,8 @@ pub async fn run_script(
     Ok(())
 }
 
-/// Runs all commands at the same time and prints their results in the order of the commands. All of them run to their
-/// end; then failures are reported.
+/// Runs all commands at the same time and prints their results in the order of the commands. All of them run to
+/// their end; then failures are reported.
 pub async fn run_commands(
     session: &Arc<Session>,
     commands: &[String],
@@ -110,7 +110,7 @@ pub async fn run_commands(
     }
 }
 
-/// Runs the statements of one command, with the output held back so that commands do not mix.
+/// Runs the statements of one command and collects the output, so that outputs of commands do not mix.
 async fn run_buffered(
     session: &Session,
     text: &str,

@@ -1,6 +1,6 @@
-//! The shell's commands, which begin with a backslash, as in psql where psql has them.
+//! The shell's commands, which begin with a backslash. Commands that psql also has work as in psql.
 //!
-//! This file reads them; `shell.rs` carries them out.
+//! This file parses them; `shell.rs` carries them out.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub enum Command {
         expanded: bool,
     },
     Watch(Duration),
-    /// Without a value: inverts the setting.
+    /// Without a value, inverts the setting.
     Expanded(Option<bool>),
     Timing(Option<bool>),
     Pager(Option<bool>),
@@ -61,7 +61,7 @@ pub enum Command {
 
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 
-/// Reads a command, or says what is wrong with it.
+/// Parses a command. Returns an error message if it is wrong.
 pub fn parse(line: &str) -> Result<Command, String> {
     let line = line.trim().trim_end_matches(';').trim_end();
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -114,7 +114,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// Whether a name matches a pattern, in any case; `*` and `%` stand for any text.
+/// Returns true if a name matches a pattern, in any case. `*` and `%` stand for any text.
 pub fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.to_lowercase(), name.to_lowercase());
     let pieces: Vec<&str> = pattern.split(['*', '%']).collect();

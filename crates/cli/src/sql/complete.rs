@@ -1,6 +1,6 @@
-//! Completion with the tab key: commands, words of SQL, tables, and columns of the tables that the line names.
+//! Completion with the tab key: commands, SQL words, tables, and columns of the tables in the line.
 //!
-//! It uses words, not grammar.
+//! Completion looks at words, not at grammar.
 
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
@@ -69,7 +69,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The possible words before `pos`, and where that word begins. `before` has the lines above.
+    /// The possible words at `pos`, and the start of the word to replace.
     fn offers(&self, line: &str, pos: usize) -> (usize, Vec<String>) {
         let typed = &line[..pos];
         if typed.starts_with('\\') && !typed.contains(char::is_whitespace) {
@@ -108,7 +108,7 @@ impl Names {
     }
 }
 
-/// Whether a line has the name of a table as a word.
+/// Returns true if a line has the name of a table as a word.
 fn names(line: &str, table: &str) -> bool {
     line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word.eq_ignore_ascii_case(table))
 }
@@ -123,12 +123,12 @@ fn is_plain(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// A column's name in SQL: in quotes unless it is in small letters.
+/// A column's name in SQL, quoted unless it is in lower case.
 fn quoted(name: &str) -> String {
     if is_plain(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// A table by its name in SQL, in any case.
+/// A table's name in SQL. Its case does not matter.
 fn quoted_table(name: &str) -> String {
     if is_plain(&name.to_lowercase()) { name.to_owned() } else { quoted(name) }
 }

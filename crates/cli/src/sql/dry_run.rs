@@ -1,4 +1,5 @@
-//! `coscan sql --dry-run`: what each query would restore from tiers. Nothing is restored and no query is run.
+//! `coscan sql --dry-run`: the files that each query would restore from tiers. Nothing is restored and no query
+//! runs.
 
 use std::io::{self, Write};
 

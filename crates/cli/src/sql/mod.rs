@@ -1,10 +1,10 @@
 //! `coscan sql`: SQL over Parquet files.
 //!
 //! `statements.rs` splits text into statements, `output.rs` prints results, `progress.rs` shows the progress of a
-//! long statement, `batch.rs` runs the SQL of the command line, a file or a pipe. `shell.rs` is interactive: it has
-//! commands (`command.rs`), completes names (`complete.rs`) and shows results that are larger than the terminal in a
-//! pager (`pager.rs`). `dry_run.rs` says what queries would restore from slow tiers. Several `--command`s run at the
-//! same time on one engine, so that they share reads; the statements of one run one after another.
+//! long statement, and `batch.rs` runs the SQL of the command line, a file or a pipe. `shell.rs` is interactive: it
+//! has commands (`command.rs`), completes names (`complete.rs`), and shows large results in a pager (`pager.rs`).
+//! `dry_run.rs` prints the restores that queries would need from slow tiers. Several `--command`s run at the same
+//! time on one engine, so that they share reads. The statements of one command run one after another.
 
 mod batch;
 mod command;
@@ -37,11 +37,11 @@ pub struct SqlArgs {
     #[arg(long, short, value_name = "NAME=PATH-OR-URL")]
     pub table: Vec<TableArg>,
 
-    /// Definition of a tier of slow storage; tables under its root are restored as they are needed. Repeatable
+    /// Definition of a tier of slow storage; tables under its root are restored as queries need them. Repeatable
     #[arg(long, value_name = "FILE")]
     pub tier: Vec<PathBuf>,
 
-    /// Restore nothing: print which files each query needs from tiers, how long that takes and what it costs
+    /// Restore nothing: print the files that each query needs from tiers, with their time and cost
     #[arg(long, requires = "tier")]
     pub dry_run: bool,
 
@@ -53,11 +53,11 @@ pub struct SqlArgs {
     #[arg(long, short, value_name = "FILE")]
     pub file: Option<PathBuf>,
 
-    /// How results are printed
+    /// Format of results
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
-    /// Print on stderr how long each statement took
+    /// Print the time of each statement on stderr
     #[arg(long)]
     pub timing: bool,
 
@@ -65,7 +65,7 @@ pub struct SqlArgs {
     pub engine: EngineArgs,
 }
 
-/// A table's name and where it is.
+/// A table's name and location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableArg {
     pub name: String,
@@ -76,7 +76,7 @@ impl FromStr for TableArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A path may contain `=` itself (year=2024/..): the text before it must be a name.
+        // A path may contain `=` itself (year=2024/..), so the text before it must be a name.
         if let Some((name, location)) = text.split_once('=')
             && is_name(name)
             && !location.is_empty()

@@ -1,6 +1,6 @@
-//! Results in formats for people and programs.
+//! Output formats of results.
 //!
-//! All formats but the table are printed batch by batch, as rows arrive.
+//! All formats but the tables are printed batch by batch, as rows arrive.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use clap::ValueEnum;
 
 use super::values::{as_lines, check, explain, without_nested};
 
-/// How results are printed.
+/// The format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Columns aligned, for people
+    /// Aligned columns
     Table,
     /// Comma-separated with a header; nested values as JSON
     Csv,
@@ -30,7 +30,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether it is printed when all rows have arrived.
+    /// Returns true if the format is printed after all rows have arrived.
     pub fn waits_for_all(self) -> bool {
         matches!(self, Format::Table | Format::Expanded)
     }
@@ -42,7 +42,7 @@ pub struct Printer<W: Write> {
     schema: SchemaRef,
     out: W,
     rows: u64,
-    /// The widths of a table's columns depend on all rows, so they are collected first.
+    /// The widths of a table's columns depend on all rows, so all batches are collected first.
     collected: Vec<RecordBatch>,
 }
 
@@ -50,7 +50,7 @@ impl<W: Write> Printer<W> {
     /// A printer for a result with these columns.
     pub fn new(format: Format, schema: SchemaRef, mut out: W) -> anyhow::Result<Self> {
         match format {
-            // A statement like SET has no columns: no header is printed.
+            // A statement without columns, such as SET, has no header.
             Format::Csv if schema.fields().is_empty() => {}
             Format::Csv => out.write_all(&as_csv(&RecordBatch::new_empty(schema.clone()), true)?)?,
             Format::Json => out.write_all(b"[")?,
@@ -62,7 +62,7 @@ impl<W: Write> Printer<W> {
     /// Prints or collects a batch.
     pub fn write(&mut self, batch: RecordBatch) -> anyhow::Result<()> {
         let batch = with_all_digits(batch)?;
-        // Text is made separately from writing it, because arrow's writers turn errors of the pipe into text.
+        // Text is made before it is written, because arrow's writers turn errors of the pipe into text.
         match self.format {
             Format::Csv if self.schema.fields().is_empty() => {}
             Format::Csv => self.out.write_all(&as_csv(&batch, false)?)?,
@@ -84,7 +84,7 @@ impl<W: Write> Printer<W> {
     /// Prints the rest and returns the number of rows.
     pub fn finish(mut self) -> anyhow::Result<u64> {
         match self.format {
-            // A statement like SET has no columns and no output.
+            // A statement without columns, such as SET, has no output.
             Format::Table if !self.schema.fields().is_empty() => {
                 if self.collected.is_empty() {
                     self.collected.push(RecordBatch::new_empty(self.schema));
@@ -108,7 +108,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// The batch with decimals of types that have all of their digits. Columns of batches may then differ in their types.
+/// Converts decimals to types with all their digits. Columns of different batches may then differ in their types.
 fn with_all_digits(batch: RecordBatch) -> anyhow::Result<RecordBatch> {
     let columns = batch.columns().iter().map(coscan_datafusion::with_all_digits);
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
@@ -119,7 +119,7 @@ fn with_all_digits(batch: RecordBatch) -> anyhow::Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)?)
 }
 
-/// Every row as a list of its values, as psql does.
+/// Writes every row as a list of its values, like psql.
 fn write_expanded(batches: &[RecordBatch], out: &mut impl Write) -> anyhow::Result<()> {
     let options = FormatOptions::default().with_display_error(true);
     let mut record = 0;

@@ -1,5 +1,5 @@
-//! Shows results that are larger than the terminal in the program of the environment: `COSCAN_PAGER`, `PAGER`, or
-//! `less`, which can scroll sideways.
+//! Shows results that are larger than the terminal in a pager: `COSCAN_PAGER`, `PAGER`, or `less`, which can scroll
+//! sideways.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 /// Width and height of the terminal, in characters.
 pub type Size = (usize, usize);
 
-/// Whether the text is larger than the terminal, with two lines left for what follows it.
+/// Returns true if the text is larger than the terminal minus two lines for the following output.
 fn is_larger(text: &str, (width, height): Size) -> bool {
     text.lines().count() + 2 > height || text.lines().any(|line| line.chars().count() > width)
 }
 
-/// Prints a text, in a pager if it does not fit and there is one.
+/// Prints a text. Uses a pager if the text does not fit and a pager exists.
 pub fn print(text: &str, terminal: Option<Size>) -> io::Result<()> {
     if terminal.is_some_and(|size| is_larger(text, size)) && page(text) {
         return Ok(());
@@ -22,7 +22,7 @@ pub fn print(text: &str, terminal: Option<Size>) -> io::Result<()> {
     out.flush()
 }
 
-/// Whether a program showed it.
+/// Runs the pager. Returns true if it showed the text.
 fn page(text: &str) -> bool {
     let set = |name| std::env::var(name).ok().filter(|program: &String| !program.trim().is_empty());
     let program = set("COSCAN_PAGER").or_else(|| set("PAGER")).unwrap_or_else(|| "less".to_owned());
@@ -36,7 +36,7 @@ fn page(text: &str) -> bool {
         // A reader that leaves early does not want the rest.
         let _ = input.write_all(text.as_bytes());
     }
-    // The exit code of the shell for a missing program is 127.
+    // The shell's exit code for a missing program is 127.
     child.wait().is_ok_and(|status| status.code() != Some(127))
 }
 

@@ -1,7 +1,7 @@
-//! The progress of statements on one line of the terminal, for those that take longer than a second.
+//! The progress of statements on one line of the terminal, for statements that take longer than a second.
 //!
-//! Only a terminal shows it, except for long waits for slow storage. It counts the chunks that scans have announced so far; those that a plan announces
-//! later, for example the second side of a join, are added then.
+//! Without a terminal, only long waits for slow storage are shown. The line counts the chunks that scans have
+//! announced so far. Chunks that a plan announces later, for example those of a join's second side, are added then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,28 +13,28 @@ use tokio::task::JoinHandle;
 use crate::session::{Account, Progress, Session};
 use crate::tier::waiting::Waiting;
 
-/// Statements that take less show nothing.
+/// Statements that take less time show nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often the line is updated.
+/// Interval of updates.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A bar for some statements; it goes away when dropped.
+/// A progress line for some statements, removed when dropped.
 pub struct Bar {
     account: Account,
     line: ProgressBar,
     ticks: JoinHandle<()>,
-    /// Whether several statements run under it, whose output is held back.
+    /// Set if several statements share it. Their output is printed after the line is gone.
     shared: bool,
 }
 
 impl Bar {
-    /// For one statement that prints its own output; inside a runtime.
+    /// A progress line for one statement that prints its own output. Must be called inside a runtime.
     pub fn start(session: &Arc<Session>) -> Self {
         Self::watch(session, false)
     }
 
-    /// For several statements that print when the bar is gone; inside a runtime.
+    /// A progress line for several statements that print after it is gone. Must be called inside a runtime.
     pub fn for_several(session: &Arc<Session>) -> Self {
         Self::watch(session, true)
     }
@@ -55,7 +55,7 @@ impl Bar {
                 let waits = waiting.look(&session).map(str::to_owned);
                 shown.set_message(waits.unwrap_or_else(|| described(&progress)));
                 if shown.is_hidden() {
-                    // From now on the line is shown.
+                    // From here on, the line is visible.
                     shown.set_draw_target(ProgressDrawTarget::stderr());
                 }
                 tokio::time::sleep(TICK).await;
@@ -69,7 +69,7 @@ impl Bar {
         &self.account
     }
 
-    /// A statement is about to print: its output and the bar may go to the same terminal.
+    /// Hides the line before a statement prints, because output and line may share a terminal.
     pub fn make_way(&self) {
         if !self.shared {
             self.hide();
@@ -89,7 +89,7 @@ impl Drop for Bar {
     }
 }
 
-/// As text.
+/// The progress as text.
 fn described(progress: &Progress) -> String {
     if progress.chunks_wanted == 0 {
         return "planning, or nothing to scan".to_owned();

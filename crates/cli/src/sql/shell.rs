@@ -1,5 +1,5 @@
-//! The interactive shell: statements over several lines until a semicolon, history, completion, and commands
-//! that begin with a backslash. Ctrl-C cancels the running query, Ctrl-D leaves.
+//! The interactive shell: statements over several lines until a semicolon, history, completion, and commands that
+//! begin with a backslash. Ctrl-C cancels the running query, Ctrl-D leaves the shell.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ struct Shell<'a> {
     format: Format,
     timing: bool,
     pager: bool,
-    /// Width and height of the terminal, unless the output is none.
+    /// Width and height of the terminal. `None` if the output is not a terminal.
     terminal: Option<pager::Size>,
     /// The file for results, if any.
     output: Option<File>,
@@ -44,7 +44,7 @@ struct Shell<'a> {
     interrupts: Signal,
 }
 
-/// What comes next.
+/// Continue or leave the shell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     GoOn,
@@ -87,7 +87,7 @@ pub fn run(threads: &Threads, session: &Arc<Session>, format: Format) -> anyhow:
                 }
                 shell.terminal =
                     editor.dimensions().map(|(width, height)| (usize::from(width), usize::from(height)));
-                // Keys pressed while nothing ran cancel nothing.
+                // Keys pressed while no statement ran cancel nothing.
                 while shell.interrupts.recv().now_or_never().is_some() {}
                 if shell.line(&line)? == Flow::Leave {
                     break;
@@ -142,7 +142,8 @@ impl Shell<'_> {
         }
     }
 
-    /// Runs a statement; its failure is printed and the shell continues. False if it was cancelled or failed.
+    /// Runs a statement. A failure is printed and the shell continues. Returns false if the statement was cancelled
+    /// or failed.
     fn statement(&mut self, statement: &str, format: Format) -> anyhow::Result<bool> {
         let mut text = Vec::new();
         let (threads, session, output) = (self.threads, self.session, &self.output);
@@ -250,7 +251,7 @@ impl Shell<'_> {
         }
     }
 
-    /// The present statement, without its semicolon, or the last one.
+    /// The current statement without its semicolon, or the last one.
     fn current(&mut self) -> Option<String> {
         let typed = std::mem::take(&mut self.pending);
         if !statements::is_blank(&typed) {

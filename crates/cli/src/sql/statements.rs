@@ -1,9 +1,8 @@
-//! Splits text into SQL statements at semicolons that are not in a string, a name or a comment.
+//! Splits text into SQL statements at semicolons outside strings, names and comments.
 //!
-//! It does not parse SQL otherwise.
+//! SQL is not parsed beyond that.
 
-/// The statements in `text`, without their semicolons and without empty ones, and what follows the last
-/// semicolon.
+/// The statements in `text`, without their semicolons and without empty ones, and the text after the last semicolon.
 pub fn split(text: &str) -> (Vec<&str>, &str) {
     let mut statements = Vec::new();
     let mut start = 0;
@@ -27,7 +26,7 @@ pub fn all(text: &str) -> Vec<&str> {
     statements
 }
 
-/// The text before the first backslash that is in no string, name or comment, and the text from it on.
+/// The text before the first backslash outside strings, names and comments, and the text from it on.
 pub fn command_in(text: &str) -> Option<(&str, &str)> {
     let mut at = 0;
     while at < text.len() {
@@ -39,7 +38,7 @@ pub fn command_in(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether there is nothing to run in `text`: white space and comments at most.
+/// Returns true if `text` has nothing to run, but at most white space and comments.
 pub fn is_blank(text: &str) -> bool {
     let mut rest = text.trim_start();
     while rest.starts_with("--") || rest.starts_with("/*") {

@@ -1,8 +1,8 @@
 //! Values of results in JSON, and as text in CSV.
 //!
-//! As PostgreSQL and DuckDB write them: nulls are `null`, also in columns, structs, lists and maps; keys of maps are texts
-//! whatever their type. NaN and infinities, which JSON does not have, are the texts `"NaN"`, `"Infinity"` and `"-Infinity"`.
-//! Values of nested types are JSON in CSV, too.
+//! The forms are those of PostgreSQL and DuckDB. Nulls are `null`, also in columns, structs, lists and maps. Keys of
+//! maps are texts for every type. NaN and infinities, which JSON lacks, are the texts `"NaN"`, `"Infinity"` and
+//! `"-Infinity"`. Values of nested types are JSON in CSV, too.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,10 +20,10 @@ static OPTIONS: LazyLock<EncoderOptions> = LazyLock::new(|| {
     EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(Encoders))
 });
 
-/// Arrow's own way, for values that it writes as is wanted here.
+/// Arrow's own encoding, for values for which it is right.
 static PLAIN: LazyLock<EncoderOptions> = LazyLock::new(EncoderOptions::default);
 
-/// What stands in place of a value that cannot be shown, in Arrow's texts.
+/// Prefix of the text that Arrow prints for a value that cannot be shown.
 const ERROR: &str = "ERROR: ";
 
 /// One JSON object per row; there is no line break inside an object.
@@ -37,7 +37,7 @@ pub fn as_lines(batch: &RecordBatch) -> anyhow::Result<Vec<u8>> {
     Ok(lines)
 }
 
-/// The batch with texts in place of nested values.
+/// The batch with nested values as texts.
 pub fn without_nested(batch: &RecordBatch) -> anyhow::Result<RecordBatch> {
     let schema = batch.schema_ref();
     if !schema.fields().iter().any(|field| field.data_type().is_nested()) {
@@ -70,7 +70,7 @@ fn texts(field: &FieldRef, column: &ArrayRef) -> anyhow::Result<ArrayRef> {
     Ok(Arc::new(texts))
 }
 
-/// Fails if a value of the batches cannot be shown. Only printed text with such a mark is worth the search.
+/// Fails if a value of the batches cannot be shown. Only printed text with an error mark is searched in detail.
 pub fn check(printed: &[u8], batches: &[RecordBatch]) -> anyhow::Result<()> {
     if !printed.windows(ERROR.len()).any(|text| text == ERROR.as_bytes()) {
         return Ok(());
@@ -101,7 +101,7 @@ pub fn explain(batches: &[RecordBatch]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Encoders of the types that Arrow writes otherwise.
+/// Encoders of types for which Arrow's own encoding is not used.
 #[derive(Debug)]
 struct Encoders;
 
@@ -124,7 +124,7 @@ impl EncoderFactory for Encoders {
     }
 }
 
-/// Texts of values, with errors in place of those that cannot be shown.
+/// Options for texts of values, with errors in place of values that cannot be shown.
 static SHOWN: FormatOptions<'static> = FormatOptions::new().with_display_error(true);
 
 /// Floating-point numbers.
@@ -242,7 +242,7 @@ mod tests {
         maps.values().append_null();
         maps.append(true).unwrap();
         let maps: ArrayRef = Arc::new(maps.finish());
-        // Of a part of an array, too.
+        // A part of an array gives the same.
         assert_eq!(lines(vec![("m", maps)]), "{\"m\":{\"a \\\"b\\\"\":null}}\n");
         assert_eq!(lines(vec![("m", map().slice(2, 1))]), "{\"m\":{}}\n");
     }
@@ -282,7 +282,7 @@ mod tests {
         let batch = RecordBatch::try_from_iter(vec![("t", times)]).unwrap();
         let error = as_lines(&batch).unwrap_err().to_string();
         assert!(error.starts_with("a value of column t (Time64(µs)) cannot be shown"), "{error}");
-        // A text like that is a text.
+        // A text that looks like an error mark is only a text.
         let text: ArrayRef = Arc::new(StringArray::from(vec!["ERROR: Cast error"]));
         assert_eq!(lines(vec![("s", text)]), "{\"s\":\"ERROR: Cast error\"}\n");
     }

@@ -21,7 +21,7 @@ pub struct DropArgs {
     location: Vec<String>,
 }
 
-/// Drops the copies and prints whose they were.
+/// Drops the copies and prints their files.
 pub fn run(args: &DropArgs) -> anyhow::Result<()> {
     let (mut files, mut wanted) = (Vec::new(), Vec::new());
     for path in &args.tier {

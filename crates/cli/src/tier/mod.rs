@@ -18,7 +18,7 @@ use crate::settings::{EngineArgs, Settings};
 /// The subcommands of `coscan tier`.
 #[derive(Subcommand, Debug)]
 pub enum TierCommand {
-    /// Show what is pending, mounted and cached, for whom, expected when and at what cost
+    /// Show pending, mounted and cached files, with users, expected time and cost
     Status(status::StatusArgs),
     /// Restore every file at a location once and keep its footer, so that queries know columns and statistics
     Footers(FootersArgs),
@@ -53,7 +53,7 @@ pub fn run(command: &TierCommand) -> anyhow::Result<()> {
 fn footers(args: &FootersArgs) -> anyhow::Result<()> {
     let settings = args.engine.resolve()?;
     let threads = Threads::start(settings.threads)?;
-    // A process that had the tier may end before it has done all: then this one goes on.
+    // The process that had the tier may end before it has done everything. Then this process continues.
     let ended = |error: &anyhow::Error| matches!(error.downcast_ref(), Some(TierError::OwnerEnded { .. }));
     loop {
         match threads.block_on(keep_footers(args, &settings)) {

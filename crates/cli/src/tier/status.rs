@@ -19,7 +19,7 @@ pub struct StatusArgs {
     #[arg(long, value_name = "FILE", required = true)]
     tier: Vec<PathBuf>,
 
-    /// Print JSON, a line for each tier
+    /// Print JSON, one line per tier
     #[arg(long)]
     json: bool,
 }

@@ -1,5 +1,5 @@
-//! What queries wait for in tiers, for people: on the terminal with the progress of statements, and in lines on stderr, where no
-//! terminal shows it.
+//! Messages about queries that wait for tiers: on the terminal with the progress of statements, and as lines on
+//! stderr without a terminal.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use tokio::task::JoinHandle;
 
 use crate::session::Session;
 
-/// How often it is looked at: that takes a forecast.
+/// Interval of checks. Each check makes a forecast.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a wait is before the first line about it; each line comes after twice the time of the one before.
+/// Length of a wait before the first line. Each further line comes at twice the time of the previous one.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
 
 /// The longest time between lines.
 const NOTE_EVERY: Duration = Duration::from_secs(3600);
 
-/// A wait as it is shown.
+/// The current wait and its messages.
 pub struct Waiting {
     looked: Option<Instant>,
     text: Option<String>,
-    /// Since when there is something to wait for, and when the next line is due after that.
+    /// The start of the wait, and the time after it at which the next line is due.
     notes: Option<(Instant, Duration)>,
     writes_notes: bool,
 }
 
 impl Waiting {
-    /// Shown by the caller; without a terminal also written to stderr.
+    /// A wait that the caller shows. Without a terminal, lines are also written to stderr.
     pub fn shown() -> Self {
         Waiting { looked: None, text: None, notes: None, writes_notes: !io::stderr().is_terminal() }
     }
 
-    /// What is waited for now; `None` if nothing is.
+    /// The files that queries wait for, as text. `None` if no query waits.
     pub fn look(&mut self, session: &Session) -> Option<&str> {
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
             self.looked = Some(Instant::now());
@@ -56,10 +56,10 @@ impl Waiting {
     }
 }
 
-/// Lines about waits, until it is dropped; inside a runtime.
+/// Writes lines about waits until it is dropped. Needs a runtime.
 pub struct Notes(JoinHandle<()>);
 
-/// Writes lines on stderr about what is waited for, also on a terminal.
+/// Starts to write lines about waits on stderr, also on a terminal.
 pub fn notes(session: &Arc<Session>) -> Notes {
     let session = Arc::clone(session);
     Notes(tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! What is measured: a sharing policy on a fresh engine, or the query engine without coscan.
+//! The measured systems: a sharing policy on a fresh engine, or the query engine without coscan.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A hash (FNV-1a) of the chunks in the order they were loaded.
+    /// A hash (FNV-1a) of the chunks in the order of their loads.
     pub fn trace_hash(&self) -> String {
         let bytes = self.loads.iter().flat_map(|load| load.chunk.to_le_bytes());
         let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -1,8 +1,8 @@
 //! The queries of "Cooperative Scans" (VLDB 2007, section 5) and the streams made of them.
 //!
-//! FAST is TPC-H Q6 plus a range of l_orderkey: little work per byte. SLOW is TPC-H Q1 with three more
-//! sums, without the averages (engines round them differently), plus the range: much work per byte.
-//! Each reads 1, 10, 50 or 100 % of the key domain at a random place. Same seed, same queries.
+//! FAST is TPC-H Q6 plus a range of l_orderkey: little work per byte. SLOW is TPC-H Q1 with three more sums, without
+//! the averages (engines round them differently), plus the range: much work per byte. Each query reads 1, 10, 50 or
+//! 100 % of the key domain at a random place. The same seed gives the same queries.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use fastrand::Rng;
 
 use crate::bench::workload::{Query, Stream, Table, VERSION, Workload};
 
-/// What a query does with the rows it reads.
+/// The work of a query on the rows that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
     Fast,
@@ -22,7 +22,7 @@ pub enum Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
     pub work: Work,
-    /// Percentage of the key domain it reads.
+    /// The percentage of the key domain that it reads.
     pub percent: u8,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The keys there are: `min..=max`.
+/// The range of keys: `min..=max`.
 #[derive(Clone, Copy, Debug)]
 pub struct Domain {
     pub min: i64,

@@ -1,9 +1,9 @@
-//! `coscan bench paper`: the workload of "Cooperative Scans" (VLDB 2007, section 5) under several
-//! policies and on the plain query engine, with the same limits and in the same process.
+//! `coscan bench paper`: the workload of "Cooperative Scans" (VLDB 2007, section 5) under several policies and on
+//! the plain query engine, with the same limits and in the same process.
 //!
-//! `mix.rs` makes the queries, `stats.rs` computes the figures, `report.rs` shows them. This file has
-//! the arguments and the order of steps: open the table, measure every kind of query alone, then run every seed on
-//! every contender, each with a fresh engine. The answers of all contenders must be equal, row by row.
+//! `mix.rs` makes the queries, `stats.rs` computes the quantities, `report.rs` prints them. This file has the
+//! arguments and the order of steps: open the table, measure every kind of query alone, then run every seed on every
+//! contender, each with a fresh engine. The answers of all contenders must be equal, row by row.
 
 mod contender;
 mod mix;
@@ -42,19 +42,19 @@ pub struct PaperArgs {
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 
-    /// Scale factor of the table if it must be generated
+    /// Scale factor of the table, if it is generated
     #[arg(long, value_name = "N", default_value_t = 1.0)]
     pub scale_factor: f64,
 
-    /// Row groups of the table if it must be generated
+    /// Row groups of the table, if it is generated
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub chunks: u64,
 
-    /// Streams that run at once
+    /// Concurrent streams
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
     pub streams: u64,
 
-    /// Queries of a stream, one after another
+    /// Queries per stream, one after another
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     pub queries: u64,
 
@@ -74,11 +74,11 @@ pub struct PaperArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub policies: Vec<Policy>,
 
-    /// Buffer as a percentage of the table, as --buffer is in bytes [default: 25, as in the paper]
+    /// Buffer as a percentage of the table, instead of --buffer in bytes [default: 25, as in the paper]
     #[arg(long, value_name = "PERCENT", conflicts_with = "buffer", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub buffer_percent: Option<u64>,
 
-    /// Leave out the comparison with the plain query engine
+    /// Skip the comparison with the plain query engine
     #[arg(long)]
     pub no_datafusion: bool,
 
@@ -86,7 +86,7 @@ pub struct PaperArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Draw which chunk was loaded when, one panel per policy, from the first seed
+    /// Draw the loads of chunks over time, one panel per policy, from the first seed
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 
@@ -94,12 +94,12 @@ pub struct PaperArgs {
     pub engine: EngineArgs,
 }
 
-/// Seconds between streams and seconds of a cold F-100 in the paper.
+/// Seconds between streams, and seconds of a cold F-100, in the paper.
 const PAPER_DELAY_S: f64 = 3.0;
 const PAPER_F100_S: f64 = 20.37;
 /// The buffer in the paper: 64 of 254 chunks.
 const PAPER_BUFFER_PERCENT: u64 = 25;
-/// Queries that take little time are measured several times for their base.
+/// Number of repetitions of short queries for their base time.
 const BASE_REPETITIONS: u64 = 3;
 
 /// Runs the comparison and prints it.
@@ -109,7 +109,7 @@ pub fn run(args: &PaperArgs) -> anyhow::Result<()> {
     }
     let mut settings = args.engine.resolve()?;
     if !settings.is_given("share_results") {
-        // Policies are compared by what queries read, so equal queries must run.
+        // The policies' reads are compared, so equal queries must run.
         settings.set("coscan.share_results", "false")?;
     }
     let data = Data::open(args, &settings)?;
@@ -139,7 +139,7 @@ struct Data {
 }
 
 impl Data {
-    /// Finds the table, generating it where there is none.
+    /// Finds the table, or generates it if it is missing.
     fn open(args: &PaperArgs, settings: &Settings) -> anyhow::Result<Self> {
         let at =
             args.data.clone().unwrap_or_else(|| PathBuf::from(format!("data/tpch-sf{}", args.scale_factor)));
@@ -158,8 +158,8 @@ impl Data {
     }
 }
 
-/// The files of lineitem in `at`: `lineitem.parquet`, those in the folder `lineitem`, or, if `at` is
-/// that folder or file itself, those in it. In the order of their numbers.
+/// The files of lineitem in `at`, in the order of their numbers. They are `lineitem.parquet`, or the files in the
+/// folder `lineitem`. `at` may also be that folder or file itself.
 fn parquet_files(at: &std::path::Path) -> anyhow::Result<Vec<PathBuf>> {
     for place in [at.join("lineitem.parquet"), at.join("lineitem"), at.to_owned()] {
         if place.is_file() {
@@ -249,7 +249,7 @@ impl Bench<'_> {
         })
     }
 
-    /// A recording that would overwrite a file fails before the first query runs.
+    /// Fails before the first query if a recording would overwrite a file.
     fn records_are_free(&self, contenders: &[Contender], seeds: &[u64]) -> anyhow::Result<()> {
         let runs = contenders.iter().flat_map(|contender| seeds.iter().map(move |seed| (contender, *seed)));
         let mut traces = runs.filter_map(|(contender, seed)| contender.record_of(&self.settings, seed));
@@ -259,7 +259,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The policies in the order asked for, then the plain engine.
+    /// The policies in the requested order, then the plain engine.
     fn contenders(&self) -> Vec<Contender> {
         let mut policies: Vec<_> = self.args.policies.iter().map(|policy| policy.0).collect();
         if policies.is_empty() {
@@ -301,7 +301,7 @@ impl Bench<'_> {
         Ok(base)
     }
 
-    /// One run on a fresh engine. A query that fails is a failure of the benchmark.
+    /// One run on a fresh engine. A failed query makes the benchmark fail.
     fn measure(
         &self,
         contender: Contender,
@@ -381,7 +381,7 @@ fn repetitions(kind: Kind) -> u64 {
     if kind.percent <= 10 { BASE_REPETITIONS } else { 1 }
 }
 
-/// All answers must be equal; the first difference is a failure.
+/// Checks that all answers are equal. The first difference is an error.
 fn compare(
     workload: &Workload,
     contender: Contender,
@@ -403,7 +403,7 @@ fn compare(
     Ok(())
 }
 
-/// What the figure of loads shows of a run.
+/// The data of a run for the figure of loads.
 fn timeline(policy: &str, loads: &[Load], end_s: f64) -> Timeline {
     let read = |load: &Load| ChunkSpan { chunk: load.chunk, start_s: load.at_s, end_s: load.at_s };
     Timeline {

@@ -1,4 +1,4 @@
-//! The results, as the paper's Table 2 for people and as JSON for programs.
+//! The results: the paper's Table 2 as text, and JSON.
 
 use comfy_table::{CellAlignment, Table};
 use coscan_sim::statistics::Spread;
@@ -10,12 +10,12 @@ use crate::tables;
 
 /// The content of a report.
 pub struct Report {
-    /// What was run, one line each, for people.
+    /// The setup of the runs as text, one line per item.
     pub setting: Vec<String>,
-    /// The same for programs.
+    /// The setup as JSON.
     pub setting_json: Map<String, Value>,
     pub seeds: Vec<u64>,
-    /// Each kind of query alone and cold on coscan.
+    /// Base times: each kind of query alone and cold on coscan.
     pub base: Base,
     /// One series per policy.
     pub policies: Vec<Series>,
@@ -25,7 +25,7 @@ pub struct Report {
     pub datafusion: Option<(Series, Base)>,
 }
 
-/// The policy the ratios refer to.
+/// The policy that the ratios refer to.
 const BASELINE: &str = "normal";
 
 impl Report {
@@ -37,7 +37,7 @@ impl Report {
         self.policies.iter().find(|series| series.name == BASELINE)
     }
 
-    /// The report for people.
+    /// The report as text.
     pub fn to_text(&self) -> String {
         let mut text = self.setting.join("\n");
         text.push_str(&format!("\n\n{}\n", self.quantities()));
@@ -94,7 +94,7 @@ impl Report {
         table
     }
 
-    /// The report for programs.
+    /// The report as JSON.
     pub fn to_json(&self) -> Value {
         let mut report = self.setting_json.clone();
         report.insert("scenario".to_owned(), "bench-paper".into());
@@ -139,7 +139,7 @@ impl Report {
     }
 }
 
-/// A median, and in the next line the range over the seeds.
+/// A median, and on the next line the range over the seeds.
 fn cell(spread: Option<Spread>, show: impl Fn(f64) -> String) -> String {
     match spread {
         None => "-".to_owned(),

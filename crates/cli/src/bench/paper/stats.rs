@@ -1,4 +1,4 @@
-//! Computes the quantities of the paper's Table 2 from times, and one figure from several seeds.
+//! Computes the quantities of the paper's Table 2 from times, and a summary over several seeds.
 //!
 //! Pure arithmetic: nothing is run or printed.
 
@@ -9,19 +9,19 @@ use coscan_sim::statistics::{Quantity, Spread, mean};
 use super::mix::Kind;
 use crate::bench::workload::{Outcome, Workload};
 
-/// Seconds each kind of query takes alone and cold: what latencies are normalised by.
+/// Seconds of each kind of query, alone and cold. Latencies are divided by them.
 pub type Base = BTreeMap<String, f64>;
 
-/// What was measured around a run, beside the times of its queries.
+/// Measurements of a run besides the times of its queries.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// Seconds of CPU, all threads; `None` if the system does not tell.
+    /// CPU seconds of all threads. `None` if the system does not provide them.
     pub cpu_s: Option<f64>,
     /// Loads of chunks, or requests for an engine without chunks.
     pub loads: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// Cores the engine could use.
+    /// Cores that the engine could use.
     pub cores: usize,
 }
 
@@ -39,7 +39,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Evaluates a run. Every query must have succeeded, every kind must have a base time.
+    /// Evaluates a run. Every query must have succeeded, and every kind must have a base time.
     pub fn of(workload: &Workload, outcomes: &[Outcome], cost: Cost, base: &Base) -> Self {
         let mut outcomes_left = outcomes.iter();
         let mut stream_times = Vec::new();
@@ -103,13 +103,13 @@ impl Series {
         Spread::of(self.runs.iter().map(quantity.of))
     }
 
-    /// A quantity relative to `baseline`, seed by seed: both saw the same queries.
+    /// A quantity relative to `baseline`, seed by seed, because both ran the same queries.
     pub fn ratio(&self, baseline: &Series, quantity: &Quantity<Measurement>) -> Option<Spread> {
         let pairs = self.runs.iter().zip(&baseline.runs);
         Spread::of(pairs.map(|(a, b)| (quantity.of)(a) / (quantity.of)(b)).filter(|ratio| ratio.is_finite()))
     }
 
-    /// The mean latency of a kind over all seeds, and how many queries that were.
+    /// The mean latency of a kind over all seeds, and the number of these queries.
     pub fn latency_s(&self, kind: Kind) -> Option<(f64, usize)> {
         let name = kind.to_string();
         let all: Vec<f64> =

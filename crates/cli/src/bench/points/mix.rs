@@ -1,7 +1,7 @@
 //! The queries of `bench points`: scans that read much and compute little, and point queries that arrive
 //! independently.
 //!
-//! Same seed, same queries at the same times, whatever answers them.
+//! The same seed gives the same queries at the same times, under every setting.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub struct Domain {
     pub max: i64,
 }
 
-/// What percentage of the keys a scan reads.
+/// Percentages of the keys that scans read.
 const SCAN_PERCENTS: [i64; 3] = [25, 50, 100];
 
 /// Streams of scans, all starting at once.
@@ -53,7 +53,7 @@ fn scan(id: String, domain: Domain, rng: &mut Rng) -> Query {
     Query { id, kind: format!("scan-{percent}"), sql }
 }
 
-/// Point queries without end: at random times, an order or the lines of one.
+/// An endless sequence of point queries at random times, each for an order or for the lines of one.
 pub struct Arrivals {
     rng: Rng,
     domain: Domain,
@@ -63,13 +63,13 @@ pub struct Arrivals {
 
 impl Arrivals {
     pub fn new(domain: Domain, rate_per_s: f64, seed: u64) -> Self {
-        // Another sequence than that of the scans.
+        // A sequence that differs from that of the scans.
         Arrivals { rng: Rng::with_seed(seed ^ 0x706f_696e_7473), domain, rate_per_s, at_s: 0.0 }
     }
 }
 
 impl Iterator for Arrivals {
-    /// When it arrives, after the beginning, and its SQL.
+    /// The arrival time after the beginning, and the SQL.
     type Item = (Duration, String);
 
     fn next(&mut self) -> Option<Self::Item> {

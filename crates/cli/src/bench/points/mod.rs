@@ -1,9 +1,9 @@
-//! `coscan bench points`: streams of scans over lineitem, and point queries over orders and lineitem that arrive at a
-//! rate of their own, whether or not earlier ones are answered.
+//! `coscan bench points`: streams of scans over lineitem, and point queries over orders and lineitem that arrive at
+//! a fixed rate, whether or not earlier ones are answered.
 //!
-//! The same seeds are run under several settings, one after the other in one process, each with a fresh engine: with
+//! The same seeds run under several settings, one after the other in one process, each with a fresh engine: with
 //! point reads (`points`), with point reads without phases (`no phases`), and without point reads, where a point
-//! query is one more scan (`scans only`). Latency counts from a query's arrival. Answers must be equal.
+//! query is one more scan (`scans only`). Latency is measured from a query's arrival. Answers must be equal.
 
 mod mix;
 mod report;
@@ -37,15 +37,15 @@ pub struct PointsArgs {
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 
-    /// Scale factor of the tables if they must be generated
+    /// Scale factor of the tables, if they are generated
     #[arg(long, value_name = "N", default_value_t = 1.0)]
     pub scale_factor: f64,
 
-    /// Streams of scans that run at once
+    /// Concurrent streams of scans
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
     pub streams: u64,
 
-    /// Scans of a stream, one after another
+    /// Scans per stream, one after another
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     pub queries: u64,
 
@@ -61,7 +61,7 @@ pub struct PointsArgs {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
 
-    /// Buffer as a percentage of both tables, as --buffer is in bytes [default: 25]
+    /// Buffer as a percentage of both tables, instead of --buffer in bytes [default: 25]
     #[arg(long, value_name = "PERCENT", conflicts_with = "buffer", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub buffer_percent: Option<u64>,
 
@@ -83,7 +83,7 @@ const CONTENDERS: [(&str, &[(&str, &str)]); 3] = [
 /// The default buffer.
 const BUFFER_PERCENT: u64 = 25;
 
-/// Without a limit, reads come from the page cache, where point reads gain nothing.
+/// Without a limit, reads come from the page cache, and point reads have no advantage.
 const READ_LIMIT_BYTES_PER_S: u64 = 100_000_000;
 
 /// Runs the comparison and prints it.
@@ -93,7 +93,7 @@ pub fn run(args: &PointsArgs) -> anyhow::Result<()> {
     }
     let mut settings = args.engine.resolve()?;
     if !settings.is_given("share_results") {
-        // Policies are compared by what queries read, so equal queries must run.
+        // The policies' reads are compared, so equal queries must run.
         settings.set("coscan.share_results", "false")?;
     }
     if !settings.is_given("read_limit") {
@@ -114,14 +114,14 @@ pub fn run(args: &PointsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Finds the two tables, generating those that are missing; and their bytes.
+/// Finds the two tables, or generates those that are missing. Returns them with their bytes.
 fn open(args: &PointsArgs, settings: &Settings) -> anyhow::Result<(BTreeMap<String, Table>, u64)> {
     let at = args.data.clone().unwrap_or_else(|| PathBuf::from(format!("data/tpch-sf{}", args.scale_factor)));
     let (mut tables, mut bytes) = (BTreeMap::new(), 0);
     for (name, table) in [("lineitem", tpch::Table::Lineitem), ("orders", tpch::Table::Orders)] {
         let path = at.join(format!("{name}.parquet"));
         if !path.exists() {
-            // Row groups as large as writers make them: a page is a small part of one.
+            // Row groups as large as those of common writers: a page is a small part of one.
             generate::one_table(table, args.scale_factor, &at, 1 << 20, settings.threads)?;
         }
         let found = path.metadata().with_context(|| format!("there is no {}", path.display()))?;
@@ -154,7 +154,7 @@ impl Bench<'_> {
             let args = self.args;
             let scans = mix::scans(self.tables.clone(), domain, args.streams, args.queries, seed);
             let mut expected: Option<Answers> = None;
-            // Alternating orders, so that other work on the machine does not always favour the same setting.
+            // The order alternates, so that other work on the machine does not always favour the same setting.
             for turn in 0..CONTENDERS.len() {
                 let at = (turn + seed as usize) % CONTENDERS.len();
                 let (name, set) = &CONTENDERS[at];
@@ -215,7 +215,7 @@ impl Bench<'_> {
         }
     }
 
-    /// One run on a fresh engine. A query that fails is a failure of the benchmark.
+    /// One run on a fresh engine. A failed query makes the benchmark fail.
     async fn measure(
         &self,
         set: &[(&str, &str)],
@@ -274,7 +274,7 @@ async fn point(
     (sql, arrived.elapsed(), rows)
 }
 
-/// The mean over streams of when each was done.
+/// The mean over the streams of their end times.
 fn stream_seconds(scans: &Workload, outcomes: &[super::workload::Outcome]) -> f64 {
     let mut left = outcomes.iter();
     let ends = scans.streams.iter().map(|stream| {
@@ -283,7 +283,7 @@ fn stream_seconds(scans: &Workload, outcomes: &[super::workload::Outcome]) -> f6
     ends.sum::<f64>() / scans.streams.len().max(1) as f64
 }
 
-/// Point queries that two runs had in common must have the same answers.
+/// Checks that point queries common to two runs have the same answers.
 fn compare(name: &str, answers: &Answers, expected: &Answers) -> anyhow::Result<()> {
     for ((sql, rows), (_, wanted)) in answers.iter().zip(expected) {
         if let Some(difference) = difference(rows, wanted) {

@@ -1,5 +1,4 @@
-//! The results: a table for people, JSON for programs. Figures are medians over the seeds, ratios are computed seed
-//! by seed.
+//! The results as a table and as JSON. Quantities are medians over the seeds, and ratios are computed seed by seed.
 
 use coscan_sim::statistics::{Quantity, Spread, quantile};
 use serde_json::{Value, json};
@@ -9,11 +8,11 @@ use crate::tables;
 /// One run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// From arrival to the last row, in seconds.
+    /// Seconds from arrival to the last row.
     pub latencies_s: Vec<f64>,
-    /// Until the last scan was done.
+    /// Seconds until the last scan is done.
     pub total_s: f64,
-    /// The mean over the streams of scans.
+    /// Mean seconds of the streams of scans.
     pub stream_s: f64,
     pub bytes_read: u64,
 }
@@ -28,7 +27,7 @@ const QUANTITIES: [Quantity<Run>; 6] = [
 ];
 
 impl Run {
-    /// The latency that this share of the point queries did not exceed; zero if there were none.
+    /// The latency that this share of the point queries does not exceed. Zero if there are no point queries.
     pub fn quantile(&self, share: f64) -> f64 {
         if self.latencies_s.is_empty() { 0.0 } else { quantile(&self.latencies_s, share) }
     }
@@ -45,7 +44,7 @@ pub struct Report {
     pub setting: Vec<String>,
     pub setting_json: Value,
     pub seeds: Vec<u64>,
-    /// The first is the reference.
+    /// The first series is the reference.
     pub series: Vec<Series>,
 }
 
@@ -59,13 +58,13 @@ impl Report {
         Spread::of(pairs.map(|(run, base)| of(run) / of(base)).filter(|ratio| ratio.is_finite()))
     }
 
-    /// Scans done per second, as a ratio: the inverse of their total time.
+    /// The ratio of scans per second: the inverse ratio of total times.
     fn throughput(&self, series: &Series) -> Option<Spread> {
         let pairs = series.runs.iter().zip(&self.series[0].runs);
         Spread::of(pairs.map(|(run, base)| base.total_s / run.total_s).filter(|ratio| ratio.is_finite()))
     }
 
-    /// For people.
+    /// The report as text.
     pub fn to_text(&self) -> String {
         let mut header = vec![""];
         header.extend(self.series.iter().map(|series| series.name));
@@ -93,7 +92,7 @@ impl Report {
         format!("{setting}\n\n{figures}\n\nRelative to '{}', seed by seed\n{ratios}\n", self.series[0].name)
     }
 
-    /// For programs.
+    /// The report as JSON.
     pub fn to_json(&self) -> Value {
         let spread = |s: Option<Spread>| s.map(|s| json!({"median": s.median, "min": s.min, "max": s.max}));
         let series: Vec<Value> = self
