@@ -1,7 +1,7 @@
-//! The crates of the workspace depend on each other only as ARCHITECTURE.md says, and only those that
-//! may know the query engine do.
+//! The crates of the workspace depend on each other only as ARCHITECTURE.md says, and only some of them depend on
+//! the query engine.
 //!
-//! What it reads is `cargo metadata`; test and build dependencies count too.
+//! The test reads `cargo metadata`. Test and build dependencies count, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Every crate and the crates of the workspace it may use. A new crate needs a line.
+/// Every crate, and the crates of the workspace that it may use. A new crate needs a line.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("coscan-core", &[]),
     ("coscan-pool", &["coscan-core"]),
@@ -72,7 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Who may know DataFusion.
+/// The crates that may depend on DataFusion.
 const KNOW_DATAFUSION: [&str; 7] = [
     "coscan-sql",
     "coscan-datafusion",
@@ -83,13 +83,13 @@ const KNOW_DATAFUSION: [&str; 7] = [
     "coscan-cli",
 ];
 
-/// What the core may not have at all: it does no I/O, has no clock and no threads.
+/// Dependencies that the core must not have: it does no I/O, and has no clock and no threads.
 const NOT_IN_CORE: [&str; 6] = ["tokio", "object_store", "parquet", "arrow", "rustix", "tracing"];
 
-/// What the program depends on for its features only: see crates/cli/Cargo.toml.
+/// Dependencies that the program has only for their features: see crates/cli/Cargo.toml.
 const FOR_FEATURES: [&str; 3] = ["arrayvec", "simdutf8", "subtle"];
 
-/// What cargo prints.
+/// The output of cargo.
 fn cargo(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
         .args(arguments)
@@ -100,7 +100,7 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("cargo prints UTF-8")
 }
 
-/// Every crate that dependencies of these kinds bring, with its features.
+/// All crates that dependencies of these kinds bring, with their features.
 fn features(edges: &str) -> BTreeSet<String> {
     let tree =
         ["tree", "--workspace", "--offline", "--prefix", "none", "--format", "{p} {f}", "--edges", edges];
@@ -153,7 +153,7 @@ fn the_core_stays_pure() {
     }
 }
 
-/// A crate that tests want with more features is compiled twice, and everything above it too.
+/// A crate that tests use with more features is compiled twice, with everything above it.
 #[test]
 fn tests_give_no_dependency_other_features() {
     let with_tests = features("normal,build,dev");
@@ -213,7 +213,7 @@ fn words(folder: &Path) -> BTreeSet<String> {
     words
 }
 
-/// A crate that nothing uses is compiled all the same.
+/// A crate that nothing uses is still compiled.
 #[test]
 fn sources_name_every_dependency() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -230,7 +230,7 @@ fn sources_name_every_dependency() {
     }
 }
 
-/// A source file in quotes, whole or by the end of its path, as `mechanism/serve.rs`.
+/// A source file in quotes is given whole or by the end of its path, such as `mechanism/serve.rs`.
 #[test]
 fn the_files_that_documents_name_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -256,7 +256,7 @@ fn the_files_that_documents_name_are_there() {
     assert!(named > 50, "only {named} files were found in the documents");
 }
 
-/// What cannot ask the registry names every policy that scans can share by.
+/// Files that cannot query the registry name every sharing policy of scans.
 #[test]
 fn documents_and_benchmarks_name_every_sharing_policy() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -269,7 +269,7 @@ fn documents_and_benchmarks_name_every_sharing_policy() {
     }
 }
 
-/// The program includes files of folders outside its crates, by links; a build of the image would lack them.
+/// The program includes files of folders outside its crates, by links. A build of the image must not lack them.
 #[test]
 fn the_image_is_built_with_all_that_crates_link_to() {
     let root =

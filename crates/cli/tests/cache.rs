@@ -1,4 +1,4 @@
-//! `coscan cache` from outside: what it prints, what it writes, and how it ends.
+//! `coscan cache` from outside: its output, its files, and its exit codes.
 
 mod support;
 
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const REQUESTS: u64 = 3000;
 const DISTINCT: u64 = 200;
 
-/// Object numbers: a loop over a hundred objects, and between its requests others that come again at once.
+/// Object numbers: a loop over a hundred objects, with other objects in between that are requested twice in a row.
 fn objects() -> Vec<u64> {
     let looping = |n: u64| 1_000_000 + n % 100;
     let doubled = |n: u64| 5 + n % 100;
@@ -38,7 +38,7 @@ fn text_of(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// What a run says of each point but the time it took.
+/// The results of a run for each point, without the time.
 fn counts(points: &Value) -> Vec<(String, u64, u64, u64)> {
     let of = |point: &Value| {
         assert!(point["seconds"].as_f64().unwrap() >= 0.0);
@@ -56,7 +56,7 @@ fn a_run_as_json_follows_the_contract() {
     let points = json(&["cache", "run", &trace, "--policy", "lru,mru,lru", "--size", "50%,2,150", "--json"]);
     let point = |policy: &str, size, misses| (policy.to_owned(), size, REQUESTS, misses);
     let expected = [
-        // LRU keeps the object that comes again at once, and of the loops whatever fits whole.
+        // LRU hits the objects that are requested twice in a row, and the loop only if it fits whole.
         point("lru", 2, REQUESTS * 2 / 3),
         point("lru", 100, REQUESTS * 2 / 3),
         point("lru", 150, REQUESTS * 2 / 3),
@@ -68,8 +68,8 @@ fn a_run_as_json_follows_the_contract() {
     assert!(counted[4].3 < counted[1].3, "MRU keeps a part of a loop that does not fit: {counted:?}");
 }
 
-/// Whether a line of the registry is a policy of page replacement. Policies of allocation have the same trait, and some
-/// have the same names.
+/// Returns true if a line of the registry is a page replacement policy. Allocation policies have the same trait, and
+/// some have the same names.
 fn replaces_pages(policy: &Value) -> bool {
     policy["kind"] == "replacement" && policy["traits"].as_array().unwrap().contains(&json!("page-level"))
 }
@@ -223,7 +223,7 @@ fn each_command_offers_only_the_policies_it_can_run() {
     let registry = registry.as_array().unwrap();
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let help = |args: &[&str]| words(stdout(&[args, &["--help"]].concat()));
-    // Each possible value stands between these in a help text.
+    // Each possible value stands between these texts in the help.
     let offers = |help: &str, name: &str| {
         let values = help.split("[possible values: ").skip(1).filter_map(|rest| rest.split(']').next());
         values.flat_map(|list| list.split(',')).any(|value| value.trim() == name)

@@ -1,4 +1,4 @@
-//! The binary from outside: what it prints, and how it ends.
+//! The binary from outside: its output and its exit codes.
 
 mod support;
 
@@ -103,11 +103,11 @@ fn results_in_every_format() {
     assert_eq!(object[0]["n"], LINEITEM_ROWS);
     let rows = sql_stdout(&["-c", "SELECT l_orderkey FROM lineitem LIMIT 3", "--format", "ndjson"]);
     assert_eq!(rows.lines().count(), 3);
-    // A statement without columns has nothing to say.
+    // A statement without columns prints nothing.
     assert_eq!(sql_stdout(&["-c", "SET datafusion.execution.batch_size = 100", "--format", "csv"]), "");
 }
 
-/// As PostgreSQL and DuckDB print them; JSON has no NaN.
+/// The forms are those of PostgreSQL and DuckDB; JSON has no NaN.
 #[test]
 fn values_of_every_type_are_printed() {
     let sql = "SELECT MAP {'a': NULL, 'b': 1} AS m, MAP {1: 'x'} AS k, 'NaN'::double AS n, -'inf'::double AS f, \
@@ -263,8 +263,8 @@ fn generated_tables_are_whole_and_made_once() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing temporary stays behind");
 }
 
-/// Two streams, one with a query that fails.
-/// A limit on the size of files stands in for a full disk: both end a write half way.
+/// Two streams, one with a failing query. A limit on the size of files stands in for a full disk: both end a write
+/// half way.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_reported_and_leaves_no_half_table() {
@@ -434,7 +434,7 @@ fn a_disk_trace_is_replayed_and_mistakes_in_it_are_named() {
     assert_eq!(found["requests"], 3);
     let times: Vec<f64> =
         found["response_ms"].as_array().unwrap().iter().map(|ms| ms.as_f64().unwrap()).collect();
-    // What was read ahead is a hit: 0.184 ms and 8 blocks of 0.099 ms; a write is done when it is buffered.
+    // A block that was read ahead is a hit: 0.184 ms and 8 blocks of 0.099 ms. A write is done when it is buffered.
     assert!((times[1] - 0.976).abs() < 1e-6 && (times[2] - 0.978).abs() < 1e-6, "{times:?}");
     let mean = times.iter().sum::<f64>() / 3.0;
     assert!((found["mean_ms"].as_f64().unwrap() - mean).abs() < 1e-9);
@@ -474,7 +474,7 @@ fn a_file_is_probed_and_profiles_are_compared_and_drawn() {
     assert_eq!(found["complete"], true);
     assert_eq!(found["bytes"], 8 << 20);
     assert_eq!(found["latencies"].as_array().unwrap().len(), 5);
-    // A limit that is reached is no failure: the rest is missing.
+    // A reached limit is no failure: the other findings are missing.
     let short = probe(&other, &["--byte-limit", "100KB"]);
     assert_eq!(short["complete"], false);
     assert!(short["depth"].is_null());
@@ -506,9 +506,9 @@ fn a_probe_that_is_interrupted_keeps_what_it_has_found() {
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::write(at("data"), vec![7_u8; 8 << 20]).unwrap();
     let (data, out) = (at("data"), at("out.toml"));
-    // Alone, the first part would take hours.
+    // The first part alone would take hours.
     let args = ["device", "probe", &data, "--samples", "100000000", "--time-limit", "3600", "--out", &out];
-    // A slow machine has begun to measure, and to take signals, after some time.
+    // On a slow machine, the program starts to measure and to take signals only after some time.
     for seconds in [2, 6, 20, 60] {
         let probe = coscan().args(args).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_secs(seconds));

@@ -1,4 +1,4 @@
-//! Tables that are declared to be clustered with another one.
+//! Tables that are declared to be clustered with another table.
 
 mod support;
 
@@ -12,7 +12,7 @@ fn a_table_is_declared_to_match_one_of_the_command_line() {
     let lineitem = location("lineitem");
     for options in ["WITH (coscan.clustered_with = '..')", "OPTIONS ('coscan.clustered_with' '..')"] {
         let options = options.replace("..", "orders (l_orderkey = o_orderkey)");
-        // The name of a table counts in any case, as in queries.
+        // The case of a table's name does not matter, as in queries.
         for name in ["orders", "Orders"] {
             let table = format!("{name}={}", location("orders"));
             let script = format!(

@@ -1,12 +1,11 @@
-//! The faults that reviews found have the tests that `docs/testing.md` says: each stands in the file that is named, and is
-//! a test.
+//! The findings of reviews have the tests that `docs/testing.md` lists: each test is in the named file and is run.
 
 use std::path::Path;
 
-/// Findings of the review that the table is about.
+/// Number of findings in the table.
 const FINDINGS: usize = 27;
 
-/// A row of the table: number, what was wrong, and the tests, each as `file` name.
+/// A row of the table: number, fault, and the tests, each as `file` name.
 fn rows(text: &str) -> Vec<(usize, Vec<(String, String)>)> {
     let row = |line: &str| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
@@ -23,7 +22,7 @@ fn rows(text: &str) -> Vec<(usize, Vec<(String, String)>)> {
     text.lines().filter_map(row).collect()
 }
 
-/// Whether a source file has a test of this name that is run.
+/// Returns true if a source file has a test of this name that is run.
 fn has_test(source: &str, name: &str) -> bool {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let is_it = |line: &str| {

@@ -1,16 +1,16 @@
-//! Inside a crate, files import each other in one direction: no cycle of more than three files.
+//! Inside a crate, files import each other in one direction: no cycle has more than three files.
 //!
-//! What it reads are `use` declarations and paths that begin with `crate::`, `super::` or `self::`, in code that is not
-//! a test. An import through a re-export counts as one of the file that declares the name.
+//! The test reads `use` declarations, and paths that begin with `crate::`, `super::` or `self::`, in code outside
+//! tests. An import through a re-export counts as an import of the file that declares the name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most files that may import each other in a circle.
+/// Maximum number of files in a cycle of imports.
 const CYCLE_MAX: usize = 3;
 
-/// A module by its path inside the crate: `["mechanism", "serve"]`; the root has none.
+/// A module by its path inside the crate: `["mechanism", "serve"]`. The root's path is empty.
 type Module = Vec<String>;
 
 /// The files of a crate by module.
@@ -36,7 +36,7 @@ impl Crate {
         Crate { files }
     }
 
-    /// The modules whose code a file names.
+    /// The modules that a file's code names.
     fn imports(&self, module: &Module) -> BTreeSet<Module> {
         let text = &self.files[module];
         let own = self.own_paths(text, module).into_iter().filter(|(_, public)| !public);
@@ -44,7 +44,7 @@ impl Crate {
         used.filter(|target| target != module).collect()
     }
 
-    /// All paths into the crate that a text names, from its root on, and whether each is re-exported.
+    /// All paths into the crate in a text, from its root on. The flag is set for re-exports.
     fn own_paths(&self, text: &str, module: &Module) -> Vec<(Module, bool)> {
         let mut paths = Vec::new();
         for (at, start) in starts(text) {
@@ -73,7 +73,8 @@ impl Crate {
         paths
     }
 
-    /// The module that declares what a path names: the deepest module on it, or where that one has the name from.
+    /// The module that declares the name of a path: the deepest module on the path, or the module from which that
+    /// one imports the name.
     fn declares(&self, path: &Module, depth: usize) -> Option<Module> {
         let len = (0..=path.len()).rev().find(|len| self.files.contains_key(&path[..*len]))?;
         let (module, names) = path.split_at(len);
@@ -84,7 +85,7 @@ impl Crate {
         from.and_then(|(path, _)| self.declares(path, depth + 1)).or(Some(module))
     }
 
-    /// The groups of files that all import each other, directly or not.
+    /// The groups of files that import each other directly or indirectly.
     fn cycles(&self) -> Vec<Vec<Module>> {
         let direct: BTreeMap<&Module, BTreeSet<Module>> =
             self.files.keys().map(|module| (module, self.imports(module))).collect();
@@ -102,7 +103,7 @@ impl Crate {
     }
 }
 
-/// Everything that can be reached from a module by one import or more.
+/// All modules that can be reached from a module by one or more imports.
 fn reach(module: &Module, direct: &BTreeMap<&Module, BTreeSet<Module>>) -> BTreeSet<Module> {
     let mut there: BTreeSet<Module> = BTreeSet::new();
     let mut next: Vec<Module> = direct[module].iter().cloned().collect();
@@ -133,7 +134,7 @@ fn code_of(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Where paths begin: at a keyword or after `use`.
+/// The positions where paths begin: at a keyword or after `use`.
 fn starts(text: &str) -> Vec<(usize, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();

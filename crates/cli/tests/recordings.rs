@@ -1,4 +1,4 @@
-//! Recordings of whole workloads, as docs/traces.md has them.
+//! Recordings of whole workloads, as described in docs/traces.md.
 
 mod support;
 
@@ -6,7 +6,7 @@ use std::fs;
 
 use support::{COOPERATIVE, data, json, run, text};
 
-/// One file for each policy and seed, none for the queries alone; each can be replayed.
+/// One file per policy and seed, and none for the queries alone. Each file can be replayed.
 #[test]
 fn the_papers_workload_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
@@ -28,7 +28,7 @@ fn the_papers_workload_is_recorded() {
         let replayed = json(&["sim", "replay", &path(&name), "--policy", "elevator", "--json"]);
         assert!(replayed.is_object(), "{name}: {replayed}");
     }
-    // Nothing is overwritten, and that is said before anything runs.
+    // Nothing is overwritten, and the error comes before anything runs.
     let again = run(&args);
     assert_eq!(again.status.code(), Some(1));
     assert!(text(&again.stderr).contains("run-normal-1.jsonl exists"), "{}", text(&again.stderr));

@@ -1,4 +1,4 @@
-//! The table of settings in the README is the one that the program has. `COSCAN_BLESS=1` writes it.
+//! The table of settings in the README equals the program's. `COSCAN_BLESS=1` writes it.
 
 use coscan_datafusion::options::{Scope, settings};
 

@@ -1,6 +1,6 @@
-//! `coscan sql --tier`, `--dry-run`, `coscan tier footers` and `coscan tier status` as docs/slow-media.md has them, over a
-//! folder whose files commands recall and over an archive class on a server that imitates one; and what goes wrong: each
-//! ends in one line that says what to do, and nothing is lost or paid twice.
+//! `coscan sql --tier`, `--dry-run`, `coscan tier footers` and `coscan tier status`, as described in
+//! docs/slow-media.md. The tiers are a folder whose files commands recall, and an archive class on a server that
+//! imitates one. Each fault ends in one line that says what to do, and nothing is lost or paid twice.
 
 mod support;
 
@@ -51,7 +51,7 @@ fn data() -> &'static Path {
     })
 }
 
-/// The answer of plain files.
+/// The answer over plain files.
 fn expected() -> String {
     let table = format!("orders={}", data().join("orders").display());
     stdout(&["sql", "--table", &table, "--format", "csv", "-c", QUERY])
@@ -72,7 +72,7 @@ enum Kind {
 }
 
 impl World {
-    /// A recall takes so long.
+    /// A folder world. Each recall takes `recall`.
     fn folder(recall: Duration, more: &str) -> World {
         let dir = tempfile::tempdir().unwrap();
         let files = dir.path().join("files/orders");
@@ -83,7 +83,7 @@ impl World {
         World::new(dir, definition, location, Kind::Folder(hsm))
     }
 
-    /// A restore takes so long.
+    /// An archive world. Each restore takes `restore`.
     fn archive(restore: Duration, more: &str, archive: &str) -> World {
         let dir = tempfile::tempdir().unwrap();
         copy(&data().join("orders"), &dir.path().join("bucket/orders"));
@@ -99,7 +99,7 @@ impl World {
         World { dir, definition: path, location, kind }
     }
 
-    /// Keeps the footers, then forgets what that restored and cost.
+    /// Keeps the footers, then forgets the restores and their cost.
     fn with_footers(self) -> World {
         let kept = self.run(&["tier", "footers", "--tier"], &[&self.location]);
         assert!(kept.status.success(), "{}", text(&kept.stderr));
@@ -120,7 +120,7 @@ impl World {
         self.dir.path().join("cache")
     }
 
-    /// How many files were recalled, or asked for.
+    /// Number of files that were recalled, or whose restore was requested.
     fn restores(&self) -> usize {
         match &self.kind {
             Kind::Folder(hsm) => hsm.count("recall "),
@@ -158,7 +158,7 @@ impl World {
         assert_eq!(text(&output.stdout), expected());
     }
 
-    /// The one line that a query which must fail ends with.
+    /// The only line of output of a query that must fail.
     #[track_caller]
     fn fails(&self) -> String {
         let output = self.query();
@@ -184,7 +184,7 @@ impl World {
         text(&self.run(&["tier", "status", "--tier"], &[]).stdout)
     }
 
-    /// Starts the query and waits until `until` holds, for 30 seconds at most.
+    /// Starts the query and waits until `until` holds, for at most 30 seconds.
     fn start(&self, until: impl Fn(&World) -> bool) -> Child {
         let mut sql = self.sql(&["-c", QUERY]);
         let child = sql.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -209,7 +209,7 @@ fn count(status: &Value, what: &str) -> usize {
     status[what].as_array().unwrap().len()
 }
 
-/// kill -9.
+/// Kills the process with SIGKILL.
 fn kill(mut child: Child) {
     child.kill().unwrap();
     child.wait().unwrap();
@@ -256,7 +256,7 @@ fn an_archive_from_zero_to_the_first_query() {
     assert!(world.status_text().contains("spent 6.0000 of 13.0000"));
 }
 
-/// Columns are named, so that no footer has to be known; three ways to say whose table it is.
+/// The statements name the columns, so that no footer has to be known. There are three ways to name a table's tier.
 #[test]
 fn tables_are_declared_in_sql() {
     let world = World::folder(Duration::ZERO, "cache_bytes = '20MB'");
@@ -304,7 +304,7 @@ fn a_limit_on_cost_refuses_before_anything_is_asked_for() {
 fn restores_that_are_pending_are_found_again_after_kill_9() {
     let world = World::archive(Duration::ZERO, "", "price_request = 1.0").with_footers();
     let Kind::Archive(glacier, _) = &world.kind else { unreachable!() };
-    // None comes before the process is killed, however slow the machine is.
+    // No restore finishes before the process is killed, even on a slow machine.
     glacier.never.lock().unwrap().extend(glacier_files(&world));
     let child = world.start(|world| world.restores() == FILES);
     while count(&world.status(), "fetching") == 0 {
@@ -378,8 +378,8 @@ fn a_recall_that_fails_names_file_and_command() {
     world.answers();
 }
 
-/// The cache is a file system of its own that is smaller than `cache_bytes`: the query goes on in the room there is, or
-/// says what is missing.
+/// The cache is a file system of its own that is smaller than `cache_bytes`. The query continues in the available
+/// room, or fails with an error about it.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_cache_disk_that_fills_is_no_end_if_one_file_fits() {
@@ -388,7 +388,7 @@ fn a_cache_disk_that_fills_is_no_end_if_one_file_fits() {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).collect()
     };
     let largest = sizes(&data().join("orders")).into_iter().max().unwrap();
-    // What else is there: footers, the journal, the status.
+    // Room for other files: footers, the journal, the status.
     let kept = sizes(&world.cache().join("footers")).into_iter().sum::<u64>() + (96 << 10);
     let on_a_disk_of = |bytes: u64| {
         let query = world.sql(&["-c", QUERY]);
@@ -405,7 +405,7 @@ fn a_cache_disk_that_fills_is_no_end_if_one_file_fits() {
             .ok()
             .filter(|ran| ran.status.code() != Some(99))
     };
-    // Some systems let nobody but root mount anything.
+    // On some systems only root may mount file systems.
     let Some(large) =
         on_a_disk_of(kept + largest * 7 / 2).filter(|ran| !text(&ran.stderr).contains("unshare:"))
     else {
@@ -424,7 +424,8 @@ fn a_cache_disk_that_fills_is_no_end_if_one_file_fits() {
     );
 }
 
-/// While a query waits, `--dry-run` and `tier footers` work beside it, and the program says what is waited for without a terminal.
+/// While a query waits, `--dry-run` and `tier footers` work beside it. Without a terminal, the program prints what
+/// the query waits for.
 #[test]
 fn others_look_and_keep_footers_while_a_query_waits() {
     let world = World::folder(Duration::ZERO, "cache_bytes = '20MB'").with_footers();
@@ -476,7 +477,7 @@ fn a_dropped_copy_is_restored_again() {
     assert!(text(&drop("/nowhere/at/all").stdout).contains("nothing to drop"));
 }
 
-/// A recall that ends too early, and never brings anything: one clear line, and no trace of it when it is repaired.
+/// A recall that ends too early and never brings the file: one clear line, and no trace of it after the repair.
 #[test]
 fn a_recall_that_lies_does_no_lasting_harm() {
     let world = World::folder(Duration::ZERO, "cache_bytes = '20MB'").with_footers();

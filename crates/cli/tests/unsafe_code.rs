@@ -1,4 +1,4 @@
-//! Unsafe code is where `docs/unsafe.md` says, as often as it says, and every block says why it is sound.
+//! Unsafe code occurs where `docs/unsafe.md` lists it, as often as listed, and every block states why it is sound.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A line without its comment, good enough for code that is formatted.
+/// A line without its comment. This is exact enough for formatted code.
 fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
 }
 
-/// Whether the keyword stands in the line, and not in a string or a name.
+/// Returns true if the line has the keyword outside strings and names.
 fn is_unsafe(line: &str) -> bool {
     code(line).split(|c: char| !c.is_alphanumeric() && c != '_' && c != '"').any(|word| word == "unsafe")
 }
@@ -41,7 +41,7 @@ fn unsafe_code_is_listed_and_says_why() {
         let lines: Vec<&str> = text.lines().collect();
         for (at, line) in lines.iter().enumerate().filter(|(_, line)| is_unsafe(line)) {
             *counted.entry(name.clone()).or_default() += 1;
-            // The comment is on the lines above, perhaps with the beginning of the statement between.
+            // The comment is on the lines above, perhaps with the beginning of the statement in between.
             let above = lines[at.saturating_sub(16)..=at].iter();
             let says = above.clone().any(|line| line.contains("SAFETY:") || line.contains("# Safety"));
             let attribute = line.trim_start().starts_with("#[unsafe(");

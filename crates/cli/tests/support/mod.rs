@@ -1,4 +1,4 @@
-//! Runs the binary and gives it data to read.
+//! Runs the binary and prepares its data.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Rows of lineitem at scale factor 0.01.
 pub const LINEITEM_ROWS: i64 = 60_175;
 
-/// The binary, with an environment that does not reach it.
+/// The binary, without the COSCAN_ variables of the environment.
 pub fn coscan() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coscan"));
     for (name, _) in std::env::vars_os() {
@@ -28,14 +28,14 @@ pub fn run(args: &[&str]) -> Output {
     coscan().args(args).output().expect("the binary runs")
 }
 
-/// What a run that must succeed printed.
+/// The output of a run that must succeed.
 pub fn stdout(args: &[&str]) -> String {
     let output = run(args);
     assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// What a run that must succeed printed, as JSON.
+/// The output of a run that must succeed, as JSON.
 pub fn json(args: &[&str]) -> Value {
     serde_json::from_str(&stdout(args)).expect("JSON")
 }
