@@ -1,7 +1,7 @@
 """The command line of the side-by-side: `python3 -m bench --help`. Run it from the root of the repository.
 
-Exit code 0: all was measured and all answers agree; 1: they do not, or an engine died or hung; 2: nothing could be
-measured. An engine that runs out of memory is a result.
+Exit code 0: everything was measured and all answers agree. 1: answers differ, or an engine died or hung. 2:
+nothing could be measured. An engine that runs out of memory is a result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "G
 
 
 def size(text: str) -> int:
-    """A number of bytes as in 65536, 512MB, 2GiB."""
+    """Parses a number of bytes, as in 65536, 512MB, 2GiB."""
     match = re.fullmatch(r"(\d+)\s*([KMG]?I?)B?", text.upper())
     if match is None or match[2] not in UNITS or int(match[1]) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes; write 65536, 512MB or 2GiB")
@@ -30,21 +30,21 @@ def size(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """A whole number above zero."""
+    """Parses a positive integer."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
     return int(text)
 
 
 def scale_factor(text: str) -> str:
-    """A positive number, as it was written: it becomes part of a folder's name."""
+    """Returns a positive number as it was written, because it becomes part of a folder's name."""
     if not re.fullmatch(r"\d+(\.\d+)?", text) or float(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no scale factor; write 1 or 0.1")
     return text
 
 
 def names(*allowed: str) -> Callable[[str], tuple[str, ...]]:
-    """A list of names, separated by commas."""
+    """Returns a parser of lists of names, separated by commas."""
 
     def parse(text: str) -> tuple[str, ...]:
         chosen = tuple(dict.fromkeys(text.split(",")))
@@ -57,7 +57,7 @@ def names(*allowed: str) -> Callable[[str], tuple[str, ...]]:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """What can be chosen."""
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(prog="python3 -m bench", description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--coscan", type=Path, default=Path("target/release/coscan"), help="coscan's binary [%(default)s]")
@@ -83,7 +83,7 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> int:
     """Prepares, runs and prints; returns the exit code."""
     args = arguments().parse_args()
-    # Ends like an exception, so that engines are ended and the device gets its read-ahead back.
+    # Ends like an exception, so that engines are ended and the device's read-ahead is restored.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = Options(
         parts=args.parts,

@@ -1,11 +1,13 @@
 """The size of chunks, measured: `python3 -m bench.chunks --help`.
 
-The workload of the 2007 paper (`coscan bench paper`) over one table, written in three ways: in row groups of 1 to 64 MB, each
-of which is a chunk (`whole`); in one row group that `coscan.chunk_size` cuts (`cut`); and in row groups of a sixteenth of a
-megabyte, of which `coscan.chunk_size` lets a sixteenth of itself be read together (`joined`). For every size the time of all
-queries, what was read and how fast, in how many loads, one decision each, and how much longer a query took than alone. Every
-run is a process of its own; rounds begin with another size each, and medians are shown, with the least and the most in
-brackets. `--read-limit` and `--read-latency-ms` ask about a slow disk. It draws nothing.
+The workload of the 2007 paper (`coscan bench paper`) over one table that is written in three ways. `whole`: row
+groups of 1 to 64 MB, each of which is a chunk. `cut`: one row group that `coscan.chunk_size` cuts. `joined`: row
+groups of a sixteenth of a megabyte, which are read together up to a sixteenth of `coscan.chunk_size`.
+
+For every size it prints the time of all queries, the bytes read and their rate, the number of loads (one decision
+each), and the latency of queries relative to running alone. Every run is a process of its own. Each round begins
+with another size, and medians are shown, with minimum and maximum in brackets. `--read-limit` and
+`--read-latency-ms` simulate a slow disk. No figures are drawn.
 """
 
 import argparse
@@ -25,12 +27,13 @@ PLACES = (1, 0, 0, 0, 2)
 
 
 def runs_of(kind):
-    """The sizes of a kind: 0 where small row groups are not joined."""
+    """Returns the sizes of a kind. 0: small row groups are not joined."""
     return [0, *SIZES] if kind == "joined" else SIZES
 
 
 def measure(kind, size, policy, args):
-    """One run: seconds of everything, bytes, bytes per second, loads, mean latency over that of the query alone."""
+    """Does one run. Returns total seconds, bytes, bytes per second, loads, and mean latency relative to the query
+    alone."""
     row_group_mb = {"whole": size, "cut": None, "joined": SMALL_MB}[kind]
     row_groups = max(1, int(TABLE_MB_PER_SCALE_FACTOR * args.scale_factor / row_group_mb)) if row_group_mb else 1
     command = [args.coscan, "bench", "paper", "--json", "--no-datafusion", "--data", args.data / f"rg{row_groups}"]
@@ -48,7 +51,7 @@ def measure(kind, size, policy, args):
 
 
 def cell(values, places):
-    """The median, and least and most where they differ."""
+    """Returns the median, with minimum and maximum if they differ."""
     median, least, most = (f"{of(values):.{places}f}" for of in (statistics.median, min, max))
     return median if least == most else f"{median} ({least} to {most})"
 

@@ -1,9 +1,10 @@
 """Many small files against one file with as many row groups, on a slow disk: `python3 -m bench.files --help`.
 
-One query over three columns of lineitem, alone and in several streams at the same time, each of which runs by itself. Every
-request is late. A bundle of small row groups is one load, but ends with its file; many small files are read ahead, as many
-as loads may be in flight. With `chunk_size` 0 there are no bundles and only the next chunk of each worker is read ahead.
-Every run is a process of its own; medians are shown, with the least and the most in brackets.
+One query over three columns of lineitem runs alone, and in several streams at the same time without shared
+results. Every request has a latency. A bundle of small row groups is one load, but ends with its file. Many small
+files are read ahead, up to the number of loads in flight. With `chunk_size` 0 there are no bundles, and only the
+next chunk of each worker is read ahead. Every run is a process of its own. Medians are shown, with minimum and
+maximum in brackets.
 """
 
 import argparse
@@ -23,7 +24,7 @@ ROWS_PER_SCALE_FACTOR = 6_000_000
 
 
 def prepare(args):
-    """Writes the table both ways; returns the files of each."""
+    """Writes the table both ways. Returns the files of each."""
     command = [args.coscan, "generate", "tpch", "--scale-factor", str(args.scale_factor), "--tables", "lineitem"]
     rows = int(ROWS_PER_SCALE_FACTOR * args.scale_factor) // args.files
     many, one = args.data / f"files{args.files}", args.data / f"groups{args.files}"
@@ -33,7 +34,7 @@ def prepare(args):
 
 
 def run(files, streams, chunk_size, loads_in_flight, args):
-    """The time of everything and the loads of one run."""
+    """Returns the total time and the loads of one run."""
     with tempfile.TemporaryDirectory() as folder:
         workload, out = Path(folder) / "workload.json", Path(folder) / "results.json"
         tables = {"lineitem": {"format": "parquet", "files": [str(path) for path in files]}}
@@ -41,7 +42,7 @@ def run(files, streams, chunk_size, loads_in_flight, args):
         workload.write_text(json.dumps({"version": 1, "tables": tables, "streams": described}))
         command = [args.coscan, "bench", "--workload", workload, "--out", out, "--now"]
         command += ["--threads", str(args.threads), "--buffer", args.buffer]
-        # Equal queries run by themselves, and small tables are read by coscan.
+        # Equal queries each run, and small tables are read by coscan.
         settings = {"SHARE_RESULTS": "false", "SHARE_AGGREGATES": "false", "SMALL_TABLE_BYTES": "0"}
         settings |= {"READ_LATENCY_MS": str(args.read_latency_ms), "LOADS_IN_FLIGHT": str(loads_in_flight)}
         settings |= {"CHUNK_SIZE": chunk_size} if chunk_size else {}
@@ -76,7 +77,7 @@ def main():
     points = [(name, *rest) for name in kinds for rest in itertools.product(args.loads_in_flight, streams)]
     measured = {point: [] for point in points}
     for at in range(args.repeat):
-        # Each round begins with another point: whatever drifts meets all of them.
+        # Each round begins with another point, so that drift affects all points.
         for point in points[at % len(points) :] + points[: at % len(points)]:
             name, in_flight, streams = point
             files, chunk_size = kinds[name]

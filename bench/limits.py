@@ -1,8 +1,8 @@
-"""Limits for one process, and what it used: control groups where they can be had, /proc elsewhere.
+"""Limits of one process, and its use of resources: from control groups if available, otherwise from /proc.
 
-Both generations of control groups are known: v1 with its hierarchies `blkio`, `memory` and `cpuacct`, v2 with `io`
-and `memory`. A group limits reads from one block device and memory *including the page cache*. Nothing here starts
-or ends processes.
+Both versions of control groups are supported: v1 with its hierarchies `blkio`, `memory` and `cpuacct`, v2 with
+`io` and `memory`. A group limits reads from one block device, and memory *including the page cache*. This module
+starts and ends no processes.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ V1_CONTROLLERS = ("blkio", "memory", "cpuacct")
 
 
 class NoLimits(Exception):
-    """Why limits cannot be set here; the text completes "skipped: "."""
+    """The reason why limits cannot be set here. The text completes "skipped: "."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an engine may take: bytes of memory with the page cache, bytes per second from the device."""
+    """The limits of an engine: bytes of memory with the page cache, bytes per second from the device."""
 
     memory_bytes: int
     read_bytes_per_s: int
 
 
 def block_device(path: Path) -> str:
-    """The device `path` lies on as MAJOR:MINOR: the whole disk, since partitions cannot be limited."""
+    """Returns the device of `path` as MAJOR:MINOR. It is the whole disk, because partitions cannot be limited."""
     number = path.stat().st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
     sysfs = Path("/sys/dev/block") / device
@@ -43,14 +43,14 @@ def block_device(path: Path) -> str:
 
 
 def drop_page_cache() -> None:
-    """Empties the page cache. Only root may."""
+    """Empties the page cache. Needs root."""
     os.sync()
     Path("/proc/sys/vm/drop_caches").write_text("1")
 
 
 @contextmanager
 def read_ahead(device: str, kib: int) -> Iterator[None]:
-    """Sets how far the system reads ahead on a device, and sets it back afterwards; 0 leaves it alone."""
+    """Sets the system's read-ahead on a device, and restores it afterwards. 0 does not change it."""
     setting = Path(f"/sys/dev/block/{device}/queue/read_ahead_kb")
     if kib == 0 or not setting.exists():
         yield
@@ -64,7 +64,7 @@ def read_ahead(device: str, kib: int) -> Iterator[None]:
 
 
 class Group:
-    """A control group of its own for one process. Use as a context manager: it is removed at the end."""
+    """A control group for one process. A context manager that removes it at the end."""
 
     def __init__(self, name: str, device: str, limits: Limits) -> None:
         self._device = device
@@ -84,7 +84,7 @@ class Group:
             memory = str(self._limits.memory_bytes)
             if self._v2:
                 self._write("", "memory.max", memory)
-                # Memory moved to swap would be a larger limit.
+                # Memory moved to swap would raise the limit.
                 with suppress(OSError):
                     self._write("", "memory.swap.max", "0")
             else:
@@ -98,12 +98,12 @@ class Group:
         self._remove()
 
     def join(self) -> None:
-        """Moves the calling process, and what it starts, into the group."""
+        """Moves the calling process, and processes that it starts, into the group."""
         for controller in self._folders:
             self._write(controller, "cgroup.procs", str(os.getpid()))
 
     def limit_reads(self) -> None:
-        """From now on reads are limited; before, an engine starts at full speed."""
+        """Limits reads from here on. An engine starts without this limit."""
         rate = self._limits.read_bytes_per_s
         if self._v2:
             self._write("", "io.max", f"{self._device} rbps={rate}")
@@ -111,19 +111,19 @@ class Group:
             self._write("blkio", "blkio.throttle.read_bps_device", f"{self._device} {rate}")
 
     def bytes_read(self) -> int:
-        """Bytes that came from the device."""
+        """Returns the bytes read from the device."""
         if self._v2:
             return _v2_bytes_read(self._read("", "io.stat"), self._device)
         return _v1_bytes_read(self._read("blkio", "blkio.throttle.io_service_bytes"), self._device)
 
     def cpu_s(self) -> float:
-        """Seconds of processor time, of the program and of the system for it."""
+        """Returns the processor time in seconds, user and system."""
         if self._v2:
             return _fields(self._read("", "cpu.stat")).get("usage_usec", 0) / 1e6
         return int(self._read("cpuacct", "cpuacct.usage")) / 1e9
 
     def killed_for_memory(self) -> bool:
-        """Whether the system ended a process of the group because it took too much memory."""
+        """Returns true if the system killed a process of the group for lack of memory."""
         file = ("", "memory.events") if self._v2 else ("memory", "memory.oom_control")
         return _fields(self._read(*file)).get("oom_kill", 0) > 0
 
@@ -147,7 +147,7 @@ class Group:
 
 
 def require_limits(path: Path) -> str:
-    """The device `path` lies on, after a try that it can be limited and that the page cache can be emptied."""
+    """Returns the device of `path`, after a check that it can be limited and that the page cache can be emptied."""
     if os.geteuid() != 0:
         raise NoLimits("limits on memory and reads need root")
     device = block_device(path)
@@ -165,19 +165,19 @@ def require_limits(path: Path) -> str:
 
 
 def process_cpu_s(pid: int) -> float:
-    """Seconds of processor time of a process, all its threads."""
+    """Returns the processor time of a process in seconds, over all its threads."""
     after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user, system = int(after_name[11]), int(after_name[12])
     return (user + system) / os.sysconf("SC_CLK_TCK")
 
 
 def machine_cpu_s() -> float:
-    """Seconds of processor time of everything on the machine, and what the machine itself was denied by its host."""
+    """Returns the processor time in seconds of everything on the machine, with the time that its host took from it."""
     return _busy_ticks(Path("/proc/stat").read_text()) / os.sysconf("SC_CLK_TCK")
 
 
 def process_bytes_read(pid: int) -> int | None:
-    """Bytes a process had read from devices; None where the system does not tell."""
+    """Returns the bytes that a process read from devices. None if the system does not provide them."""
     try:
         return _fields(Path(f"/proc/{pid}/io").read_text().replace(":", ""))["read_bytes"]
     except (OSError, KeyError):
@@ -186,14 +186,14 @@ def process_bytes_read(pid: int) -> int | None:
 
 @dataclass(frozen=True)
 class Memory:
-    """Resident bytes of a process: the most there ever were, and now those without a file behind them."""
+    """Resident bytes of a process: the peak, and the current bytes without a file behind them."""
 
     rss_peak: int
     anonymous: int
 
 
 def process_memory(pid: int) -> Memory | None:
-    """None if the process is gone."""
+    """Returns None if the process is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -205,19 +205,19 @@ def process_memory(pid: int) -> Memory | None:
 
 
 def _fields(text: str) -> dict[str, int]:
-    """Lines of a name and a number."""
+    """Parses lines of a name and a number."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
 
 def _busy_ticks(text: str) -> int:
-    """From the line `cpu user nice system idle iowait irq softirq steal ...`."""
+    """Parses the line `cpu user nice system idle iowait irq softirq steal ...`."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, text.split(maxsplit=9)[1:9])
     return user + nice + system + irq + softirq + steal
 
 
 def _v1_bytes_read(text: str, device: str) -> int:
-    """From lines such as `254:0 Read 4096`."""
+    """Parses lines such as `254:0 Read 4096`."""
     for line in text.splitlines():
         words = line.split()
         if words[:2] == [device, "Read"]:
@@ -226,7 +226,7 @@ def _v1_bytes_read(text: str, device: str) -> int:
 
 
 def _v2_bytes_read(text: str, device: str) -> int:
-    """From lines such as `254:0 rbytes=4096 wbytes=0`."""
+    """Parses lines such as `254:0 rbytes=4096 wbytes=0`."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == [device]:

@@ -1,7 +1,7 @@
-"""From the times and counters of runs to the figures of the report. Pure arithmetic.
+"""The quantities of the report, computed from times and counters of runs. Pure arithmetic.
 
-The quantities are those of Table 2 in "Cooperative Scans" (VLDB 2007) as far as every engine has them, and what a run
-cost in bytes, CPU and memory.
+They are those of Table 2 in "Cooperative Scans" (VLDB 2007) that every engine has, and the cost of a run in
+bytes, CPU and memory.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from bench.results import Outcome
 from bench.workload import Json, kinds_of
 
-# Seconds a kind of query takes alone.
+# Seconds of each kind of query alone.
 Base = dict[str, float]
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run took from GO to DONE, and how many processors other programs kept busy meanwhile.
+    """The cost of a run from GO to DONE, and the number of processors that other programs kept busy in that time.
 
-    Memory is a peak: of all resident memory, and of what no file backs.
+    Memory is a peak, of all resident memory and of memory without a file behind it.
     """
 
     bytes_read: float | None = None
@@ -33,7 +33,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One run of a workload. A run in which a query failed has a cost, but no times: it did less work."""
+    """One run of a workload. A run with a failed query has a cost, but no times, because it did less work."""
 
     cost: Cost
     failed: int = 0
@@ -49,7 +49,7 @@ class Measurement:
 def measure(
     workload: Json, outcomes: dict[str, Outcome], cost: Cost, base: Base | None = None, own_base: Base | None = None
 ) -> Measurement:
-    """Evaluates a run. Latencies are normalised by `base`, slowdowns by `own_base`, where these are given."""
+    """Evaluates a run. Latencies are divided by `base`, slowdowns by `own_base`, if these are given."""
     failed = sum(outcome.error is not None for outcome in outcomes.values())
     if failed:
         return Measurement(cost, failed)
@@ -74,7 +74,7 @@ def measure(
 
 
 def _relative(latencies: dict[str, list[float]], base: Base | None) -> float | None:
-    """The mean over queries of latency by base; None if a kind has no base."""
+    """Returns the mean over queries of latency divided by base. None if a kind has no base."""
     if base is None or any(kind not in base for kind in latencies):
         return None
     return statistics.fmean(latency / base[kind] for kind, of_kind in latencies.items() for latency in of_kind)
@@ -82,7 +82,7 @@ def _relative(latencies: dict[str, list[float]], base: Base | None) -> float | N
 
 @dataclass(frozen=True)
 class Spread:
-    """A figure over several seeds."""
+    """A quantity over several seeds."""
 
     median: float
     low: float
@@ -90,7 +90,7 @@ class Spread:
 
     @staticmethod
     def of(values: Iterable[float | None]) -> Spread | None:
-        """Over the values that are there; None if a seed has none, since the others say nothing about it."""
+        """Returns the spread of the values. None if one is missing, because the other seeds do not replace it."""
         known = list(values)
         if not known or any(value is None for value in known):
             return None
@@ -99,7 +99,7 @@ class Spread:
 
 
 def ratios_to_best_other(values: dict[str, list[float | None]], families: dict[str, str]) -> dict[str, Spread | None]:
-    """Every engine's value by the smallest one of an engine outside its family, seed by seed."""
+    """Returns every engine's value divided by the smallest value of an engine outside its family, seed by seed."""
     return {
         name: Spread.of(
             _ratio(own, [values[other][at] for other in values if families[other] != families[name]])

@@ -1,9 +1,10 @@
 """Operators that work chunk by chunk against DataFusion's own, in rounds of runs: `python3 -m bench.order --help`.
 
-Every run is a process of its own with one value of `coscan.order_aware`; a round has one run of each. Compared are time,
-processor time (user and system, which depends little on what else the machine does), bytes read and the operators' peak
-memory as EXPLAIN ANALYZE shows it. With `--read-limit` and a small `--buffer` queries are bound by I/O, otherwise files
-are cached. It draws nothing and knows nothing of limits of memory: `python3 -m bench` does that.
+Every run is a process of its own with one value of `coscan.order_aware`, and a round has one run of each value.
+The table compares time, processor time (user and system, which depends little on other work on the machine),
+bytes read, and the operators' peak memory as shown by EXPLAIN ANALYZE. With `--read-limit` and a small
+`--buffer`, queries are bound by I/O; otherwise files are cached. No figures are drawn, and memory is not limited:
+`python3 -m bench` does that.
 """
 
 import argparse
@@ -32,12 +33,12 @@ BY_KEY = (
 
 
 def groups(digits):
-    """An aggregation into 10^digits groups of a table of 2 * 10^7 rows."""
+    """Returns an aggregation into 10^digits groups over a table of 2 * 10^7 rows."""
     return f"SELECT count(*), max(s), max(q) FROM (SELECT k{digits}, sum(v) AS s, sum(p) AS q FROM many GROUP BY k{digits})"
 
 
 def cases():
-    """Name to queries, by the streams they run in."""
+    """Returns the cases: names, and queries by their streams."""
     tpch = {f"Q{n}": (QUERIES / f"q{n}.sql").read_text().rstrip().rstrip(";") for n in (3, 4, 12, 18)}
     alone = {
         **tpch,
@@ -60,7 +61,7 @@ def cases():
 
 
 def prepare(coscan, data, scale_factor, row_group_rows, chosen):
-    """Writes what is not there yet of the tables of the chosen cases; returns them."""
+    """Writes the missing tables of the chosen cases, and returns all of them."""
     data.mkdir(parents=True, exist_ok=True)
     size = ["--scale-factor", str(scale_factor), "--row-group-rows", str(row_group_rows)]
     tables = ["--tables", "lineitem,orders,customer"]
@@ -82,7 +83,7 @@ def prepare(coscan, data, scale_factor, row_group_rows, chosen):
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run took, for each time that its queries ran."""
+    """The cost of one run, divided by the repetitions of its queries."""
 
     seconds: float
     cpu_seconds: float
@@ -91,7 +92,7 @@ class Measured:
 
 
 def run(tables, streams, mode, args):
-    """Runs streams of queries in a process of its own, as often as `--times` says; returns what it took and the answers."""
+    """Runs streams of queries `--times` times in a process of its own. Returns the cost and the answers."""
     with tempfile.TemporaryDirectory() as folder:
         workload, out = Path(folder) / "workload.json", Path(folder) / "results.json"
         described = {name: {"format": "parquet", "files": [str(path)]} for name, path in tables.items()}
@@ -119,7 +120,8 @@ def run(tables, streams, mode, args):
 
 
 def operator_memory(tables, sql, mode, args):
-    """The peak memory of joins and aggregations in bytes, summed over partitions, and how many are done by chunks."""
+    """Returns the peak memory of joins and aggregations in bytes, summed over partitions, and the number of those
+    that work by chunks."""
     command = [args.coscan, "sql", "--threads", str(args.threads), "--format", "csv", "-c", f"EXPLAIN ANALYZE {sql}"]
     for name, path in tables.items():
         command += ["-t", f"{name}={path}"]
@@ -131,12 +133,12 @@ def operator_memory(tables, sql, mode, args):
     return total, sum(int(taken) > 0 for taken in re.findall(r"partitions_by_chunks=(\d+)", plan))
 
 
-# Of Measured: unit, places.
+# Fields of Measured: unit, places.
 FIGURES = (("seconds", 1, 2), ("cpu_seconds", 1, 2), ("bytes_read", 1e6, 0), ("resident_bytes", 1e6, 0))
 
 
 def compared(values, expected, places):
-    """The median, and the median of its ratios to what the same rounds of the first mode gave, with their range."""
+    """Returns the median, and the median of its ratios to the same rounds of the first mode, with their range."""
     line = f"{statistics.median(values):9.{places}f}"
     ratios = [value / other for value, other in zip(values, expected) if other]
     if values is expected or not ratios:
@@ -145,10 +147,10 @@ def compared(values, expected, places):
 
 
 def compare(name, streams, tables, args):
-    """Runs a case in every mode, and prints a line for each."""
+    """Runs a case in every mode, and prints a line per mode."""
     measured, expected = {mode: [] for mode in args.mode}, None
     for at in range(args.repeat):
-        # Each round begins with another mode: whatever drifts meets all of them.
+        # Each round begins with another mode, so that drift affects all modes.
         for mode in args.mode[at % len(args.mode) :] + args.mode[: at % len(args.mode)]:
             took, answers = run(tables, streams, mode, args)
             measured[mode].append(took)

@@ -1,7 +1,7 @@
-"""The engines from PyPI behind one small interface: open tables once, then a connection per stream.
+"""The engines from PyPI behind one small interface: open tables once, then one connection per stream.
 
-Each gets the number of threads and, if there is a limit, how much memory it has; everything else is as its makers
-ship it. Imports happen when an engine is used, so that one that is missing does not hinder the others.
+Each engine gets the number of threads and, if there is a limit, the size of memory. Other settings have the
+engine's defaults. Imports happen when an engine is used, so that a missing engine does not affect the others.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 # SQL in, rows out.
 Execute = Callable[[str], Iterable[Any]]
 
-# Of the memory there is; the rest is for Python, for what engines do not account for, and for the page cache.
+# Share of the memory. The rest is for Python, for memory that engines do not account for, and for the page cache.
 MEMORY_PERCENT = 50
 
 
 class Peer(ABC):
-    """An engine with tables in it. `memory_bytes` is what the process has, None if nobody limits it."""
+    """An engine with tables. `memory_bytes` is the process's memory, None without a limit."""
 
     package: str
 
@@ -30,7 +30,7 @@ class Peer(ABC):
 
     @abstractmethod
     def connect(self) -> Execute:
-        """A connection for one thread."""
+        """Returns a connection for one thread."""
 
     def version(self) -> str:
         return metadata.version(self.package)
@@ -82,7 +82,7 @@ class DataFusion(Peer):
 
 
 class ChDb(Peer):
-    """One server inside the process; a connection per stream, since one runs a query at a time."""
+    """One server inside the process. Each stream has a connection, because a connection runs one query at a time."""
 
     package = "chdb"
 
@@ -131,7 +131,7 @@ def _quoted(text: str) -> str:
 
 
 def _one_place(name: str, files: list[str]) -> str:
-    """A file, or the folder that holds exactly these."""
+    """Returns the only file, or the folder that contains exactly these files."""
     if len(files) == 1:
         return files[0]
     folders = {Path(file).parent for file in files}

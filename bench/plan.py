@@ -1,6 +1,6 @@
-"""What is run in which order: parts, seeds, engines, and what each kind of query takes alone.
+"""The runs and their order: parts, seeds, engines, and the time of each kind of query alone.
 
-A part is a workload in a place. Every run has a process of its own; the answers of all engines are compared.
+A part is a workload in a place. Every run has a process of its own, and the answers of all engines are compared.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ DEFAULT_PARTS = PARTS[:3]
 PANELS = (1, 4, 16)
 PANEL_DELAY_S = 0.3
 MIX = "mix"
-# Seconds between streams and seconds of a cold F-100 in the paper.
+# Seconds between streams, and seconds of a cold F-100, in the paper.
 PAPER_DELAY_S = 3.0
 PAPER_F100_S = 20.37
-# Queries that take little time are measured several times for their base.
+# Repetitions of short queries for their base time.
 BASE_REPETITIONS = 3
 
 
 @dataclass(frozen=True)
 class Options:
-    """What may be chosen on the command line."""
+    """The options of the command line."""
 
     parts: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -48,7 +48,7 @@ class Options:
 
 @dataclass
 class Part:
-    """What came out of a part. `runs`: per engine and seed, measurements by the name of the workload."""
+    """The results of a part. `runs`: measurements per engine and seed, by the name of the workload."""
 
     name: str
     skipped: str | None = None
@@ -56,7 +56,7 @@ class Part:
     base: Base = field(default_factory=dict)
     delay_s: float | None = None
     runs: dict[str, list[dict[str, Measurement]]] = field(default_factory=dict)
-    # Queries that failed and runs that came to no end, in words.
+    # Failed queries and unfinished runs, as text.
     failures: list[str] = field(default_factory=list)
 
 
@@ -68,21 +68,21 @@ class Bench:
     table: Table
     engines: list[Engine]
     parts: list[Part] = field(default_factory=list)
-    # Answers that differ between engines, in words.
+    # Answers that differ between engines, as text.
     differences: list[str] = field(default_factory=list)
-    # Runs that came to no end, other than for lack of memory.
+    # Runs that did not finish for other reasons than lack of memory.
     breakdowns: list[str] = field(default_factory=list)
     _answers: dict[tuple[str, int], tuple[str, dict[str, Outcome]]] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Runs every part that can be run here."""
+        """Runs every part that can run here."""
         for name in self.options.parts:
             self.parts.append(self._part(name))
             self._answers.clear()
 
     @property
     def failed(self) -> bool:
-        """Whether something is wrong that is not merely slow."""
+        """Returns true if there are errors beyond slowness."""
         return bool(self.differences or self.breakdowns)
 
     def _part(self, name: str) -> Part:
@@ -110,7 +110,7 @@ class Bench:
             if self.options.own_base and shape == "mix":
                 own_base = self._base(part, engine, place)
             part.runs[engine.name] = [{} for _ in workloads]
-            # Who hangs or dies once is not waited for again.
+            # An engine that hangs or dies once is not run again.
             broken = False
             for at, of_seed in enumerate(workloads):
                 for key, content in of_seed.items():
@@ -142,7 +142,7 @@ class Bench:
         ]
 
     def _base(self, part: Part, engine: Engine, place: Place) -> Base:
-        """What each kind takes alone on a fresh process: the median of its repetitions."""
+        """Returns the time of each kind alone in a fresh process: the median of its repetitions."""
         base: Base = {}
         say(f"{engine.name}: {part.name}: every kind of query alone")
         for kind in workload.KINDS:
@@ -158,7 +158,7 @@ class Bench:
         return base
 
     def _run(self, part: Part, engine: Engine, content: Json, place: Place) -> tuple[dict[str, Outcome] | None, Cost]:
-        """One run, its answers compared, its failures noted."""
+        """Does one run, compares its answers, and records its failures."""
         what = f"{part.name}, {content['name']}, seed {content['seed']}"
         run = process.run(engine, content, place)
         if run.failure is not None:
@@ -189,7 +189,7 @@ class Bench:
 
 
 def usable_threads() -> int:
-    """Processors this program may use."""
+    """Returns the number of processors that this program may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,7 +1,7 @@
-"""One run of one engine: a process that says READY, is told GO, writes its results and says DONE.
+"""One run of one engine: a process that prints READY, reads GO, writes its results and prints DONE.
 
-Whatever goes wrong with an engine ends up in `Run.failure`, so that the others are still measured: it does not start,
-dies, hangs, runs out of memory, writes nonsense.
+Every fault of an engine becomes `Run.failure`, so that the other engines are still measured: the engine does not
+start, dies, hangs, runs out of memory, or writes invalid results.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from bench.workload import Json
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_LIMIT_S = 60.0
-# How often memory is looked at while an engine runs.
+# Interval in seconds at which memory is sampled.
 SAMPLE_S = 0.05
 OUT_OF_MEMORY = "out of memory"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where engines run: all in the page cache, or, with limits, from a device whose reads are limited."""
+    """The place of runs: in the page cache without limits, or on a device whose reads are limited."""
 
     threads: int
     time_limit_s: float
@@ -43,7 +43,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Run:
-    """What an engine made of a workload: outcomes and cost, or, if it came to no end, why."""
+    """The result of a workload on an engine: outcomes and cost, or the reason why it did not finish."""
 
     outcomes: dict[str, Outcome]
     cost: Cost
@@ -55,7 +55,7 @@ class Run:
 
 
 class _Failed(Exception):
-    """Why a run came to no end."""
+    """The reason why a run did not finish."""
 
 
 def run(engine: Engine, workload: Json, place: Place) -> Run:
@@ -105,7 +105,7 @@ def _drive(process: _Process, group: Group | None, workload: Json, out: Path, pl
 
 
 def _counters(pid: int, group: Group | None) -> tuple[int | None, float]:
-    """Bytes read and seconds of CPU so far."""
+    """Returns the bytes read and the CPU seconds so far."""
     if group is not None:
         return group.bytes_read(), group.cpu_s()
     try:
@@ -123,7 +123,7 @@ def _fill_page_cache(workload: Json) -> None:
 
 
 class _Process:
-    """A started engine; ended when the context is left."""
+    """A running engine, which ends with the context."""
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
         assert popen.stdin is not None and popen.stdout is not None
@@ -154,7 +154,7 @@ class _Process:
             raise _Failed(f"the process ended before it was told {word}") from error
 
     def expect(self, word: str, limit_s: float) -> float | None:
-        """Waits for a line that begins with `word`. Returns the peak of anonymous memory seen meanwhile."""
+        """Waits for a line that begins with `word`. Returns the peak of anonymous memory during the wait."""
         end = time.monotonic() + limit_s
         peak = None
         while not self._line_begins(word):
@@ -190,7 +190,7 @@ def _started(command: list[str], environment: dict[str, str], log: IO[bytes], gr
             stderr=log,
             cwd=ROOT,
             env={**os.environ, **environment},
-            # This program has one thread, so that code may run between fork and exec.
+            # This program has one thread, so code may run between fork and exec.
             preexec_fn=None if group is None else group.join,
         )
     except (OSError, subprocess.SubprocessError) as error:

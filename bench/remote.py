@@ -1,9 +1,10 @@
-"""Queries over an object store far away: coscan as it is, with fixed numbers of requests, and plain DataFusion in the same program.
+"""Queries over a remote object store: coscan by default, with fixed numbers of requests, and plain DataFusion.
 
     python3 -m bench.remote --coscan target/release/coscan --stores 30ms 100ms 30ms,all=30MB 30ms,refuse=100
 
-A store is its latency, and what else `bench.store` knows: each=50MB, all=100MB, slow=1 (percent), refuse=100 (requests a second),
-slower=2 (after so many seconds). Data are made once, by coscan: 30 files of telemetry, and 200 small ones.
+A store is its latency, with further options of `bench.store`: each=50MB, all=100MB, slow=1 (percent), refuse=100
+(requests a second), slower=2 (after this many seconds). coscan makes the data once: 30 files of telemetry, and
+200 small ones. All runs use one program.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ ENGINES: dict[str, dict[str, str]] = {
 
 
 def queries(kind: str) -> list[str]:
-    """Statements that run at the same time: one alone, or eight that read different columns and rows of a table."""
+    """Returns statements that run at the same time: one alone, or eight that read different columns and rows of a
+    table."""
     if kind == "alone":
         return ["SELECT status, sum(a), avg(b) FROM telemetry GROUP BY status ORDER BY 1"]
     return [
@@ -52,7 +54,7 @@ def queries(kind: str) -> list[str]:
 
 
 def make_tables(coscan: Path, root: Path) -> None:
-    """The files, unless they are there."""
+    """Makes the missing files."""
     for table, (files, rows) in TABLES.items():
         folder = root / "bucket" / table
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +67,7 @@ def make_tables(coscan: Path, root: Path) -> None:
 
 @contextmanager
 def store(root: Path, text: str, seed: int) -> Iterator[str]:
-    """A store as its text says; its address."""
+    """Starts a store for this text. Returns its address."""
     latency, *more = text.split(",")
     command = [sys.executable, "-m", "bench.store", "--root", str(root), "--seed", str(seed)]
     command += ["--latency-ms", latency.removesuffix("ms")]
@@ -82,7 +84,7 @@ def store(root: Path, text: str, seed: int) -> Iterator[str]:
 
 
 def run(coscan: Path, address: str, kind: str, settings: dict[str, str]) -> tuple[float, str | None, str]:
-    """How long the statements take, their answers or none, and what was said on stderr."""
+    """Returns the time of the statements, their answers or None, and the output on stderr."""
     table = "telemetry" if kind == "alone" else kind
     access = {"AWS_ENDPOINT": address, "AWS_ALLOW_HTTP": "true", "AWS_SKIP_SIGNATURE": "true", "AWS_REGION": "us-east-1"}
     command = [str(coscan), "sql", "--format", "csv", "-t", f"{table}=s3://bucket/{table}/"]

@@ -1,4 +1,4 @@
-"""The comparison as tables for people and as JSON for programs. Nothing is measured or decided here."""
+"""The comparison as text tables and as JSON. Nothing is measured or decided here."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ SeedRuns = dict[str, Measurement]
 
 @dataclass(frozen=True)
 class Column:
-    """A figure of every engine: `of` takes the runs of one seed; `unit` is what it is divided by in tables.
+    """A quantity of every engine. `of` takes the runs of one seed. Tables divide the quantity by `unit`.
 
-    `compared_on`: where ratios say something; next to nothing is read from the page cache.
+    `compared_on`: the settings in which ratios are meaningful. From the page cache, for example, almost nothing
+    is read.
     """
 
     key: str
@@ -39,7 +40,7 @@ def _costs(prefix: str, run: str) -> list[Column]:
     ]
 
 
-# So many processors busy with something else are noise that no ratio evens out.
+# If other programs keep more processors busy, ratios are unreliable.
 OTHERS_CORES_MAX = 0.2
 
 
@@ -69,7 +70,7 @@ DASHBOARD_COLUMNS = [
 
 
 def columns(bench: Bench, part: Part) -> list[Column]:
-    """The figures of a part, in the order of its table."""
+    """Returns the quantities of a part, in the order of its table."""
     if part.name.endswith("dashboard"):
         return DASHBOARD_COLUMNS
     if bench.options.own_base:
@@ -78,7 +79,7 @@ def columns(bench: Bench, part: Part) -> list[Column]:
 
 
 def to_text(bench: Bench, left_out: dict[str, str]) -> str:
-    """The report for people."""
+    """Returns the report as text."""
     options, table = bench.options, bench.table
     count = len(options.seeds)
     seeds = f"seed {options.seeds[0]}" if count == 1 else f"{count} seeds: medians (and ranges)"
@@ -176,7 +177,7 @@ def _cell(spread: Spread | None, digits: int, unit: float = 1.0) -> str:
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:
-    """The first column to the left, the others to the right."""
+    """Formats rows, with the first column left-aligned and the others right-aligned."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     return [
         "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))])
@@ -185,7 +186,7 @@ def _aligned(rows: list[list[str]]) -> list[str]:
 
 
 def to_json(bench: Bench, left_out: dict[str, str]) -> dict[str, Any]:
-    """The report for programs; bytes and seconds throughout."""
+    """Returns the report as JSON. All units are bytes and seconds."""
     options = bench.options
     return {
         "scenario": "bench-side-by-side",

@@ -1,6 +1,6 @@
-"""The result file of an engine: read, checked, compared with another engine's, row by row.
+"""The result file of an engine: read, checked, and compared with another engine's, row by row.
 
-Which of two engines is right is not decided here, only that they differ and where.
+The comparison shows only that two engines differ and where, not which one is right.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 
 from bench.workload import VERSION, Json, kinds_of
 
-# Engines round sums of decimals in their last digits differently.
+# Engines round sums of decimals differently in the last digits.
 TOLERANCE = Decimal("1e-9")
 
 Row = list[Any]
 
 
 class BadResult(Exception):
-    """A result file that is missing, is no result file, or does not answer the workload."""
+    """A result file is missing or invalid, or does not match the workload."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One query. Times are seconds since GO; a failed query has no rows and says why."""
+    """One query. Times are seconds since GO. A failed query has an error and no rows."""
 
     start_s: float
     end_s: float
@@ -38,7 +38,7 @@ class Outcome:
 
 
 def read(path: Path, workload: Json) -> dict[str, Outcome]:
-    """The outcomes in a result file by query id: exactly those the workload asks for."""
+    """Returns the outcomes in a result file by query id. They must be exactly those of the workload."""
     try:
         content = json.loads(path.read_text())
     except OSError as error:
@@ -74,7 +74,7 @@ def _outcome(path: Path, at: int, query: Any) -> tuple[str, Outcome]:
 
 
 def differences(expected: dict[str, Outcome], found: dict[str, Outcome]) -> list[str]:
-    """Every query that both answered, and differently: its id, where, and the two values."""
+    """Returns the queries with different answers: id, place, and the two values."""
     texts = []
     for query_id, outcome in found.items():
         other = expected.get(query_id)
@@ -87,7 +87,7 @@ def differences(expected: dict[str, Outcome], found: dict[str, Outcome]) -> list
 
 
 def difference(expected: list[Row], found: list[Row]) -> str | None:
-    """The first place where two results differ, in words; None if they are the same."""
+    """Returns the first difference of two results as text. None if they are the same."""
     if len(expected) != len(found):
         return f"{len(found)} rows instead of {len(expected)}"
     for number, (left, right) in enumerate(zip(expected, found), start=1):
@@ -100,7 +100,7 @@ def difference(expected: list[Row], found: list[Row]) -> str | None:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal, or two numbers as close as sums of decimals are. Whole numbers must be equal."""
+    """Returns true if the values are equal, or are two numbers within the tolerance. Integers must be equal."""
     if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, int) and isinstance(b, int):
@@ -112,7 +112,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _number(value: Any) -> Decimal | None:
-    """The value of a number, or of text that is one; floats as they are printed."""
+    """Returns the value of a number, or of a text that is a number. Floats have their printed value."""
     try:
         number = Decimal(str(value))
     except InvalidOperation:

@@ -1,7 +1,7 @@
-"""Runs a workload on one of the engines of `peers.py`, as `coscan bench --workload` does on coscan.
+"""Runs a workload on one of the engines of `peers.py`, like `coscan bench --workload` on coscan.
 
-Opens the tables, says READY, waits for a line, runs the streams at once, writes the results, says DONE, waits for a
-line. It measures nothing but the times of the queries, and limits nothing.
+Opens the tables, prints READY, waits for a line, runs the streams at the same time, writes the results, prints
+DONE, waits for a line. It measures only the times of the queries, and sets no limits.
 
     python -m bench.runner --engine duckdb --workload W.json --out R.json --threads N [--memory BYTES]
 """
@@ -35,7 +35,7 @@ def main() -> None:
     workload = read_workload(args.workload)
     peer = PEERS[args.engine](workload["tables"], args.threads, args.memory)
     for table in workload["tables"]:
-        # Threads, libraries and footers are there before the clock starts.
+        # Threads, libraries and footers are loaded before the clock starts.
         peer.connect()(f"SELECT count(*) FROM {table}")
     print("READY", peer.version(), flush=True)
     sys.stdin.readline()
@@ -52,12 +52,12 @@ def main() -> None:
     args.out.write_text(json.dumps(result))
     print("DONE", flush=True)
     sys.stdin.readline()
-    # Engines may take long to tear down, which is not measured.
+    # Engines may take long to shut down, which is not measured.
     os._exit(0)
 
 
 def read_workload(path: Path) -> Json:
-    """The workload in a file; ends the program with a message if there is none."""
+    """Reads the workload from a file. Ends the program with a message on failure."""
     try:
         workload = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -71,7 +71,7 @@ def read_workload(path: Path) -> Json:
 
 
 def run_streams(peer: Peer, streams: list[Json]) -> list[Json]:
-    """All streams at once, each in a thread with a connection of its own."""
+    """Runs all streams at the same time, each in a thread with a connection of its own."""
     outcomes: list[list[Json]] = [[] for _ in streams]
     runs = [peer.connect() for _ in streams]
     t0 = time.monotonic()
@@ -90,7 +90,7 @@ def run_streams(peer: Peer, streams: list[Json]) -> list[Json]:
 
 
 def run_query(execute: Any, query: Json, t0: float) -> Json:
-    """The outcome of a query. Any failure is the query's, and the stream goes on."""
+    """Returns the outcome of a query. An exception is the query's error, and the stream continues."""
     start_s = time.monotonic() - t0
     rows, error = None, None
     try:
@@ -104,7 +104,7 @@ def run_query(execute: Any, query: Json, t0: float) -> Json:
 
 
 def cell(value: Any) -> Any:
-    """A value as JSON: decimals and dates as text."""
+    """Converts a value to JSON. Decimals and dates become text."""
     if isinstance(value, decimal.Decimal):
         return format(value, "f")
     if isinstance(value, (datetime.date, datetime.datetime)):

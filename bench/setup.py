@@ -1,6 +1,6 @@
-"""What must be there before anything is measured: coscan's binary, the table, the engines from PyPI.
+"""Requirements of a measurement: coscan's binary, the table, the engines from PyPI.
 
-The binary is not built here and a virtual environment that this file did not make is never changed.
+The binary is not built here. A virtual environment that this file did not make is never changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.engines import Engine
 from bench.workload import Table
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-# About what DuckDB and others write by themselves: neither cut for coscan nor against the others.
+# About the default of DuckDB and other writers, which favours neither coscan nor the others.
 ROW_GROUP_ROWS = 122_880
 # The file in an environment that says it was made here, and from which requirements.
 STAMP = "coscan-bench"
@@ -27,16 +27,16 @@ PIP_LIMIT_S = 900
 
 
 class Missing(Exception):
-    """Something without which nothing can be measured; the text says what to do."""
+    """Something that measurements need is missing. The text says what to do."""
 
 
 def say(text: str) -> None:
-    """Progress, for people; stdout is for the report."""
+    """Prints progress on stderr. stdout is for the report."""
     print(text, file=sys.stderr, flush=True)
 
 
 def binary(path: Path) -> Path:
-    """coscan's binary, on a system that tells what processes use."""
+    """Checks coscan's binary, and that the system provides the use of processes."""
     if not Path("/proc/self/status").exists():
         raise Missing("this needs Linux: what engines use is read from /proc")
     if not path.is_file() or not os.access(path, os.X_OK):
@@ -45,7 +45,7 @@ def binary(path: Path) -> Path:
 
 
 def table(coscan: Path, data: Path, scale_factor: str) -> Table:
-    """lineitem in `data`, generated where it is missing."""
+    """Returns lineitem in `data`, and generates it if it is missing."""
     folder = data / f"bench-sf{scale_factor}"
     say(f"lineitem at scale factor {scale_factor}: {folder}")
     generate = [coscan, "generate", "tpch", "--tables", "lineitem", "--scale-factor", scale_factor]
@@ -57,7 +57,7 @@ def table(coscan: Path, data: Path, scale_factor: str) -> Table:
 
 
 def contenders(names: Sequence[str], coscan: Path, venv: Path) -> tuple[list[Engine], dict[str, str]]:
-    """The engines of these names that can be run, and why the others cannot."""
+    """Returns the usable engines of these names, and the reasons why others are not."""
     found: list[Engine] = []
     left_out: dict[str, str] = {}
     wanted = [name for name in names if name in engines.PEERS]
@@ -78,7 +78,7 @@ def contenders(names: Sequence[str], coscan: Path, venv: Path) -> tuple[list[Eng
 
 
 def environment(venv: Path) -> str | None:
-    """Sees to a virtual environment with what is in `requirements.txt`. Returns why there is none."""
+    """Makes a virtual environment with the packages in `requirements.txt`. Returns the reason if it cannot."""
     stamp = venv / STAMP
     digest = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
     if venv.exists() and not stamp.exists():
@@ -89,7 +89,7 @@ def environment(venv: Path) -> str | None:
     if not stamp.exists():
         why = _failure([sys.executable, "-m", "venv", venv])
         if why is not None:
-            # What is left would pass for somebody else's environment.
+            # The remaining files would look like the user's own environment.
             shutil.rmtree(venv, ignore_errors=True)
             return f"`python3 -m venv` failed: {why}"
         stamp.write_text("")
@@ -98,7 +98,7 @@ def environment(venv: Path) -> str | None:
     if why is None:
         stamp.write_text(digest)
         return None
-    # One that does not exist for this system should not hinder the others.
+    # A package that does not exist for this system must not affect the others.
     for line in REQUIREMENTS.read_text().splitlines():
         if line and not line.startswith("#"):
             why = _failure([*pip, line])
@@ -112,7 +112,7 @@ def _import_error(python: Path, name: str) -> str | None:
 
 
 def _failure(command: Sequence[object]) -> str | None:
-    """Runs a command. Returns its last words if it fails, None if it does not."""
+    """Runs a command. Returns its error if it fails, otherwise None."""
     try:
         _output(command, PIP_LIMIT_S)
     except Missing as error:
@@ -121,7 +121,7 @@ def _failure(command: Sequence[object]) -> str | None:
 
 
 def _output(command: Sequence[object], limit_s: float | None = None) -> str:
-    """What a command prints."""
+    """Returns the output of a command."""
     words = [str(word) for word in command]
     try:
         return subprocess.run(words, check=True, capture_output=True, text=True, timeout=limit_s).stdout

@@ -1,9 +1,9 @@
-"""An object store for benchmarks: a folder over S3's protocol, with the latency, bandwidth, tails and refusals of remote ones.
+"""An S3 store for benchmarks: a folder with the latency, bandwidth, slow answers and refusals of a remote store.
 
     python3 -m bench.store --root DIR --port 9000 --latency-ms 30 --each 50MB --all 100MB
 
-Buckets are folders of DIR. GET with a range, HEAD and listings are answered; nothing is signed, and nothing can be written.
-`GET /-/counts` says how many requests and bytes were answered since the last such question.
+Buckets are folders of DIR. The store answers GET with a range, HEAD and listings. Nothing is signed, and nothing
+can be written. `GET /-/counts` returns the number of requests and bytes since the last such request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PIECE = 256 << 10
 
 
 def bytes_of(text: str) -> float:
-    """`50MB` as bytes."""
+    """Parses `50MB` to bytes."""
     for suffix, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("", 1.0)):
         if text.endswith(suffix):
             return float(text.removesuffix(suffix)) * factor
@@ -31,14 +31,14 @@ def bytes_of(text: str) -> float:
 
 
 class Bandwidth:
-    """What all answers share."""
+    """The bandwidth that all answers share."""
 
     def __init__(self, bytes_per_s: float):
         self.bytes_per_s = bytes_per_s
         self.free_at = 0.0
 
     def wait(self, count: int) -> float:
-        """How long to wait before so many bytes may be sent."""
+        """Returns the seconds to wait before `count` bytes may be sent."""
         if not self.bytes_per_s:
             return 0.0
         now = time.monotonic()
@@ -48,7 +48,7 @@ class Bandwidth:
 
 
 class Store:
-    """The folder, and how it answers."""
+    """The folder, and the options of its answers."""
 
     def __init__(self, options: argparse.Namespace):
         self.options = options
@@ -61,7 +61,7 @@ class Store:
         self.busy = 0
 
     def is_refused(self) -> bool:
-        """Whether this request is one too many."""
+        """Returns true if this request exceeds the allowed rate."""
         rate = self.options.refuse_above
         if not rate:
             return False

@@ -1,7 +1,7 @@
 """Workloads: streams of queries over lineitem, made from a seed.
 
-FAST is TPC-H Q6 and SLOW is TPC-H Q1 with three more sums and without the averages, which engines round differently;
-both with a range of l_orderkey, as in "Cooperative Scans" (VLDB 2007, section 5). The file format is that of
+FAST is TPC-H Q6. SLOW is TPC-H Q1 with three more sums and without the averages, which engines round differently.
+Both have a range of l_orderkey, as in "Cooperative Scans" (VLDB 2007, section 5). The file format is that of
 `coscan bench --workload`. Nothing is run here.
 """
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """lineitem: its files, and what there is in them. Keys are `key_min..=key_max`."""
+    """lineitem: its files, and its contents. Keys are `key_min..=key_max`."""
 
     files: tuple[str, ...]
     rows: int
@@ -48,7 +48,7 @@ def dashboard(table: Table, seed: int, panels: int, delay_s: float) -> Json:
 
 
 def alone(table: Table, kind: str, repetition: int) -> Json:
-    """One query of a kind by itself; repetitions read different places."""
+    """One query of a kind alone. Repetitions read different places."""
     rng = random.Random(f"alone {kind} {repetition}")
     return _workload(f"alone-{kind}", repetition, table, [[_query("0.0", kind, table, rng)]], 0.0)
 

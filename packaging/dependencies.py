@@ -1,10 +1,10 @@
-"""Are the dependencies what they may be: licences and sources, from Cargo.lock alone, and known holes where cargo-deny is there.
+"""Checks dependencies: licences and sources from Cargo.lock alone, and advisories if cargo-deny is installed.
 
     make audit
 
-Licences and sources are read with `cargo metadata`, without a network, against `deny.toml`. Advisories need cargo-deny
-(`cargo install cargo-deny`) and its database; where it is missing one line says so. That is no failure even with
-COSCAN_REQUIRE_ALL=1: which holes are known is no property of this tree.
+Licences and sources are read with `cargo metadata`, without a network, and compared with `deny.toml`. Advisories
+need cargo-deny (`cargo install cargo-deny`) and its database. If it is missing, one line says so. That is no
+failure even with COSCAN_REQUIRE_ALL=1, because known advisories are no property of this tree.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
 
 
 def allowed() -> set[str]:
-    """The licences in deny.toml. Read by lines: Python 3.10 has no reader of TOML."""
+    """Returns the licences in deny.toml. Parsed by lines, because Python 3.10 has no TOML parser."""
     block = re.search(r"\[licenses\].*?allow = \[(.*?)\]", (ROOT / "deny.toml").read_text(), re.S)
     return set(re.findall(r'"([^"]+)"', block[1]))
 
 
 def fits(expression: str, allowed: set[str]) -> bool:
-    """Whether an SPDX expression can be met with these licences."""
+    """Returns true if these licences satisfy an SPDX expression."""
     words = re.findall(r"\(|\)|/|[^\s()/]+", expression)
 
     def either() -> bool:
@@ -62,7 +62,7 @@ def fits(expression: str, allowed: set[str]) -> bool:
 
 
 def faults(packages: list[dict], allowed: set[str]) -> list[str]:
-    """What is wrong with the packages that are not ours."""
+    """Returns the faults of packages from outside this workspace."""
     found = []
     for package in packages:
         if package["source"] is None:

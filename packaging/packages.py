@@ -1,12 +1,13 @@
-"""Do the packages of the crates stand by themselves, as somebody gets them from a registry?
+"""Checks that the packages of the crates are complete, as users get them from a registry.
 
     make check                                # what they name is in them
     python3 packaging/packages.py --compile   # and they compile
 
-Packs all crates and unpacks them beside each other, in a workspace of their own. There this tree's Cargo.lock has to fit
-their manifests, and the files that their sources include have to be there. Tests may reach outside: nobody runs those from a
-package. With --compile libraries, programs and examples are checked there, in the profile of this tree, so that dependencies
-are those that were compiled already; `cargo package` does that in a profile of its own and compiles every dependency again.
+Packs all crates and unpacks them beside each other, in a workspace of their own. There this tree's Cargo.lock has
+to fit their manifests, and the files that their sources include have to be there. Tests may need files outside,
+because tests are not run from a package. With --compile, libraries, programs and examples are checked in the
+profile of this tree, which reuses compiled dependencies. `cargo package` would compile every dependency again in
+a profile of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ INCLUDE = re.compile(r'\binclude(?:_str|_bytes)?!\s*\(\s*(?:concat!\s*\(\s*)?"([
 
 
 def run(*arguments: str, cwd: Path = ROOT) -> str:
-    """What cargo prints; ends the check if it fails."""
+    """Returns the output of cargo. Ends the check if cargo fails."""
     done = subprocess.run([CARGO, *arguments], cwd=cwd, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"packages: cargo {arguments[0]} failed in {cwd}")
@@ -34,19 +35,19 @@ def run(*arguments: str, cwd: Path = ROOT) -> str:
 
 
 def profiles() -> str:
-    """The profiles in the manifest of the workspace, as text: Python 3.10 has no reader of TOML."""
+    """Returns the profiles in the workspace's manifest as text, because Python 3.10 has no TOML parser."""
     return "".join(re.findall(r"^\[profile\..*?(?=^\[(?!profile)|\Z)", (ROOT / "Cargo.toml").read_text(), re.S | re.M))
 
 
 def unpack(packed: Path, place: Path, packages: list[dict]) -> list[Path]:
-    """Makes a workspace at `place` of what is in the packages and nothing else; returns their folders."""
+    """Makes a workspace at `place` from the packages alone. Returns their folders."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     names = [f"{package['name']}-{package['version']}" for package in packages]
     for name in names:
         with tarfile.open(packed / f"{name}.crate") as package:
             package.extractall(place)
-        # A package's own lock file is for those who install it.
+        # A package's own lock file is for its installation.
         (place / name / "Cargo.lock").unlink(missing_ok=True)
     members = ", ".join(f'"{name}"' for name in names)
     patches = "".join(f'{package["name"]} = {{ path = "{name}" }}\n' for package, name in zip(packages, names))
@@ -57,7 +58,8 @@ def unpack(packed: Path, place: Path, packages: list[dict]) -> list[Path]:
 
 
 def missing(folder: Path) -> list[str]:
-    """What sources of a package include that is not in it. Of a name that a macro puts together, its folder counts."""
+    """Returns the files that sources of a package include but that the package lacks. For a name that a macro
+    composes, the folder is checked."""
     faults = []
     for source in [file for part in ("src", "examples") for file in (folder / part).rglob("*.rs")]:
         for name in INCLUDE.findall(source.read_text()):

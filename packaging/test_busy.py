@@ -1,10 +1,10 @@
-"""Runs the tests of the workspace again and again on a machine that has something else to do, and names those that fail.
+"""Runs the workspace's tests repeatedly on a busy machine, and names those that fail.
 
     python3 packaging/test_busy.py --times 20 --beside 8
     python3 packaging/test_busy.py --times 1 --beside 0 --processors 0
 
-Test programs are built once, as `make test` builds them, before anything keeps the machine busy. The programs beside them only
-use processor time and end with this one. A test whose outcome depends on the machine's speed shows up here.
+Test programs are built once, like those of `make test`, before the machine is made busy. The programs beside them
+only use processor time, and end with this one. A test whose outcome depends on the machine's speed fails here.
 
 It does not run the checks in Python, the documentation's examples or ignored tests.
 """
@@ -22,14 +22,14 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 
-# As `make test` has it.
+# As in `make test`.
 BUILD = ["test", "--config", ".cargo/checked.toml", "--locked", "--release", "--workspace", "--no-run", "--message-format", "json"]
 FAILED = re.compile(r"^test (\S+) \.\.\. FAILED$", re.MULTILINE)
 BUSY = "while :; do :; done"
 
 
 def programs() -> list[tuple[str, str, str]]:
-    """The test programs: what they are called, their path, and the folder of their package."""
+    """Returns the test programs: name, path, and the folder of the package."""
     cargo = os.environ.get("CARGO", "cargo")
     built = subprocess.run([cargo, *BUILD], cwd=TOP, stdout=subprocess.PIPE, text=True, check=True)
     found = []
@@ -42,7 +42,7 @@ def programs() -> list[tuple[str, str, str]]:
 
 
 def run(program: tuple[str, str, str], limit_s: float, filters: list[str]) -> list[str]:
-    """The tests of a program that fail; the program itself if it fails otherwise or has no end."""
+    """Returns the failing tests of a program, or the program itself if it fails otherwise or does not end."""
     name, path, folder = program
     environment = os.environ | {"CARGO_MANIFEST_DIR": folder}
     child = subprocess.Popen(

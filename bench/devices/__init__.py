@@ -1,1 +1,1 @@
-"""Devices of which the truth is known, measured by `coscan device probe`, and queries with and without the profile."""
+"""Devices with known properties, measured by `coscan device probe`, and queries with and without the profile."""

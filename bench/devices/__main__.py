@@ -1,10 +1,10 @@
 """`python3 -m bench.devices --coscan target/release/coscan --data FILE.parquet [--only SETTING] [--seeds 3]`
 
-FILE has TPC-H's lineitem. It is served by loopback stores that behave like devices (`store.py`). For each: true values
-beside measured ones, then a query over columns that lie apart, by turns with constants and with the profile, for each of
-some seeds a profile of its own. Medians of ratios of pairs, so that a busy machine does less harm; on a quiet one they
-mean more. Fails if a profile is slower than the
-constants by more than 2%, or faster on fewer than two of the three.
+FILE has TPC-H's lineitem. Loopback stores that behave like devices serve it (`store.py`). For each store, true
+values are printed beside measured ones. Then a query over columns that lie apart runs in turns with constants and
+with the profile, with one profile per seed. The result is the median of ratios of pairs, which reduces the effect
+of other work on the machine. Fails if a profile is slower than the constants by more than 2%, or faster on fewer
+than two of the three.
 """
 
 import argparse
@@ -29,7 +29,7 @@ SETTINGS = {
 
 
 def probe(coscan: str, url: str, out: str, seconds: int, seed: int) -> dict:
-    """The profile of an object."""
+    """Returns the profile of an object."""
     command = [coscan, "device", "probe", url, "--out", out, "--time-limit", str(seconds), "--samples", "30"]
     command += ["--seed", str(seed)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -38,7 +38,7 @@ def probe(coscan: str, url: str, out: str, seconds: int, seed: int) -> dict:
 
 
 def query_s(coscan: str, url: str, options: list[str]) -> tuple[float, str]:
-    """Seconds of the query in a process of its own, and its answer."""
+    """Returns the seconds of the query in a process of its own, and its answer."""
     command = [coscan, "sql", "-t", f"t={url}", "--format", "csv", "-c", QUERY, *options]
     begun = time.perf_counter()
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -46,14 +46,14 @@ def query_s(coscan: str, url: str, options: list[str]) -> tuple[float, str]:
 
 
 def value(profile: dict, *path: str) -> str:
-    """A value of a profile with its bounds."""
+    """Returns a value of a profile with its bounds."""
     for key in path:
         profile = profile.get(key) or {}
     return f"{profile['value']:.4g} ({profile['low']:.4g} to {profile['high']:.4g})" if profile else "not detected"
 
 
 def compare(args: argparse.Namespace, setting: str, model: Model, url: str) -> float:
-    """The median over seeds of the time with a profile over that with constants."""
+    """Returns the median over the seeds of the time with a profile relative to that with constants."""
     unit = model.unit_bytes if model.disks > 1 else None
     medians = []
     for seed in range(1, args.seeds + 1):

@@ -1,8 +1,8 @@
-"""Files whose reads take as long as those of a device: a read-only file system in user space, of one folder.
+"""Files with the read times of a device: a read-only file system in user space, of one folder.
 
-Speaks the kernel's protocol itself (`linux/fuse.h`, 7.28 and later), so that nothing has to be installed; wants root to
-mount. A loop device over such a file is a block device of which the truth is known. Not for anything but measurements: no
-writes, no folders, no links.
+Speaks the kernel's protocol itself (`linux/fuse.h`, 7.28 and later), so nothing has to be installed. Mounting
+needs root. A loop device over such a file is a block device with known properties. It is only for measurements:
+no writes, no folders, no links.
 """
 
 import ctypes
@@ -18,9 +18,9 @@ LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, INTERRUPT, BA
 )  # fmt: skip
 ASYNC_READ, ASYNC_DIO, MAX_PAGES = 1 << 0, 1 << 15, 1 << 22
 FOPEN_DIRECT_IO = 1
-# Pages of a request: 1 MiB, the most without raising a limit of the system.
+# Pages of a request: 1 MiB, the maximum without raising a limit of the system.
 PAGES = 256
-# Requests that are served at once.
+# Requests that are served at the same time.
 THREADS = 64
 ROOT = 1
 MS_RDONLY_NOSUID_NODEV = 1 | 2 | 4
@@ -30,7 +30,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class SlowFiles:
-    """The files of `models`, by path, mounted in `folder` under their own names; each takes as long as its model says."""
+    """The files of `models`, by path, mounted in `folder` under their own names. Reads take as long as each file's
+    model says."""
 
     def __init__(self, folder: str, models: dict[str, Model]):
         self.folder = folder
@@ -67,7 +68,7 @@ class SlowFiles:
             try:
                 os.write(self.device, struct.pack("<IiQ", 16 + len(answer), -error, unique) + answer)
             except OSError as failed:
-                if failed.errno != errno.ENOENT:  # Nobody waits for it any more.
+                if failed.errno != errno.ENOENT:  # The request was abandoned.
                     return
 
     def _answer(self, operation: int, node: int, body: bytes) -> bytes:

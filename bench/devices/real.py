@@ -1,9 +1,10 @@
 """`python3 -m bench.devices.real --coscan target/release/coscan [--only NAME]`
 
-Block devices and stores of which the truth is known, measured by `coscan device probe`: what the kernel declares, what is
-measured, what is true, as a table. Wants root, for loop devices and mounts. Delays and stripes are made by a file system in
-user space (`fuse.py`) under loop devices, because that works without modules; the array is Btrfs in RAID-0, for the same
-reason. Says which of device-mapper and md the kernel lacks. Needs 2 GB in `--scratch`; nothing outside of it is written.
+Block devices and stores with known properties, measured by `coscan device probe`. A table shows the values that
+the kernel declares, the measured ones, and the true ones. Needs root, for loop devices and mounts. A file system
+in user space (`fuse.py`) under loop devices makes delays and stripes, because that works without kernel modules;
+the array is Btrfs in RAID-0 for the same reason. Reports if the kernel lacks device-mapper or md. Needs 2 GB in
+`--scratch`, and writes nothing outside it.
 """
 
 import argparse
@@ -21,26 +22,26 @@ from .store import Model, Store
 MIB = 1 << 20
 DATA_BYTES = 512 * MIB
 LIMIT_BYTES_PER_S = 50_000_000
-# What Btrfs puts on a disk before it goes on with the next.
+# Bytes that Btrfs writes to a disk before it continues with the next.
 BTRFS_UNIT = 64 << 10
 UNITS = Model(latency_s=0.002, bytes_per_s=200e6, unit_bytes=256 << 10)
 STORE = Model(latency_s=0.03, bytes_per_s=85e6)
 
 
 def member() -> Model:
-    """A disk of the array: one request at a time."""
+    """Returns a disk of the array, which serves one request at a time."""
     return Model(latency_s=0.004, bytes_per_s=100e6, disks=1, unit_bytes=1 << 40)
 
 
 class Case:
-    """What is probed, in which cgroup, and what is true of it: as the columns of the table say."""
+    """The probed device, its cgroup, and its true properties in the order of the table's columns."""
 
     def __init__(self, target: str, true: tuple[str, ...], enter: Callable[[], None] | None = None):
         self.target, self.true, self.enter = target, true, enter
 
 
 def run(*command: str) -> str:
-    """Output of a command that must succeed."""
+    """Returns the output of a command that must succeed."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
@@ -48,7 +49,7 @@ def run(*command: str) -> str:
 
 
 def random_file(path: str, size: int) -> str:
-    """A file that no layer can compress or leave out."""
+    """Writes a file of random bytes, which no layer can compress or skip."""
     with open(path, "wb") as file:
         for _ in range(size // MIB):
             file.write(os.urandom(MIB))
@@ -57,7 +58,7 @@ def random_file(path: str, size: int) -> str:
 
 @contextlib.contextmanager
 def loop(path: str, *options: str) -> Iterator[str]:
-    """A loop device over a file, past the page cache."""
+    """A loop device over a file, with direct I/O."""
     device = run("losetup", "--direct-io=on", *options, "--find", "--show", path)
     try:
         yield device
@@ -67,7 +68,7 @@ def loop(path: str, *options: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def slow_files(folder: str, models: dict[str, Model]) -> Iterator[SlowFiles]:
-    """Slow files, mounted for a while."""
+    """Slow files, mounted while the context lasts."""
     os.makedirs(folder, exist_ok=True)
     files = SlowFiles(folder, models)
     try:
@@ -78,20 +79,20 @@ def slow_files(folder: str, models: dict[str, Model]) -> Iterator[SlowFiles]:
 
 @contextlib.contextmanager
 def own_disk(scratch: str) -> Iterator[Case]:
-    """The disk that the scratch folder is on."""
+    """The disk of the scratch folder."""
     yield Case(os.path.join(scratch, "data"), ("unknown",) * 5)
 
 
 @contextlib.contextmanager
 def plain_loop(scratch: str) -> Iterator[Case]:
-    """A loop device over a file of it."""
+    """A loop device over a file on that disk."""
     with loop(os.path.join(scratch, "data"), "--read-only") as device:
         yield Case(device, ("that of the disk and more", "that of the disk", "that of the disk", "unknown", "unknown"))
 
 
 @contextlib.contextmanager
 def delayed_units(scratch: str) -> Iterator[Case]:
-    """A loop device with a delay for each unit of 256 KiB that a read touches."""
+    """A loop device with a delay per unit of 256 KiB that a read touches."""
     data = os.path.join(scratch, "data")
     with slow_files(os.path.join(scratch, "slow"), {data: UNITS}) as files:
         with loop(os.path.join(files.folder, "data"), "--read-only") as device:
@@ -173,7 +174,7 @@ CASES = {
 
 
 def missing() -> list[str]:
-    """What the kernel has not, with the command that shows it."""
+    """Returns the missing kernel features, each with the command that shows it."""
     lines = []
     if subprocess.run(["dmsetup", "targets"], capture_output=True).returncode:
         lines.append("no device-mapper here: `dmsetup targets` fails")
@@ -183,7 +184,7 @@ def missing() -> list[str]:
 
 
 def probe(coscan: str, case: Case, out: str, seconds: int) -> dict:
-    """The profile that is measured."""
+    """Returns the measured profile."""
     command = [coscan, "device", "probe", case.target, "--out", out, "--time-limit", str(seconds), "--samples", "40"]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=case.enter)
     if done.returncode:
@@ -193,7 +194,7 @@ def probe(coscan: str, case: Case, out: str, seconds: int) -> dict:
 
 
 def interval(found: dict | None, scale: float, unit: str) -> str:
-    """A value with its bounds."""
+    """Returns a value with its bounds."""
     if not found:
         return "not detected"
     value, low, high = (found[key] * scale for key in ("value", "low", "high"))
@@ -201,7 +202,7 @@ def interval(found: dict | None, scale: float, unit: str) -> str:
 
 
 def measured(profile: dict) -> list[str]:
-    """As the columns of the table say."""
+    """Returns the values in the order of the table's columns."""
     boundary, depth = profile.get("boundary"), profile.get("depth") or {}
     if boundary:
         penalty = boundary["penalty_s"]["value"] * 1e3

@@ -1,8 +1,8 @@
-"""An HTTP store on loopback whose answers take as long as those of a device: what is true of it is known.
+"""An HTTP store on loopback with the answer times of a device, whose properties are known.
 
-Requests wait `latency` and then have `bandwidth` of their own. With `disks`, the object lies in units on that many disks in
-turns; each disk serves one request at a time, and a range of several units asks each of them. Without, a range of several
-units is one request for each, one after the other.
+Each request waits `latency` and then has `bandwidth` of its own. With `disks`, units of the object lie on that
+many disks in turns. Each disk serves one request at a time, and a range of several units sends a request to each
+of them. Without `disks`, a range of several units is one request per unit, one after the other.
 """
 
 import http.server
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Model:
-    """What is true of the store."""
+    """The true properties of the store."""
 
     latency_s: float
     bytes_per_s: float
@@ -26,7 +26,7 @@ class Model:
         self.locks = [threading.Lock() for _ in range(self.disks)]
 
     def wait(self, start: int, end: int) -> None:
-        """Takes as long as a read of these bytes."""
+        """Sleeps as long as a read of these bytes takes."""
         if not self.disks:
             units = (end - 1) // self.unit_bytes - start // self.unit_bytes + 1 if self.unit_bytes and end > start else 1
             time.sleep(units * self.latency_s + (end - start) / self.bytes_per_s)
@@ -49,7 +49,7 @@ class Model:
 
 
 class Store:
-    """Serves the files of a folder, by ranges, as `model` says; counts requests and bytes."""
+    """Serves the files of a folder, by ranges, with the times of `model`. Counts requests and bytes."""
 
     def __init__(self, folder: str, model: Model):
         self.requests = self.bytes = 0

@@ -1,4 +1,4 @@
-"""What people type: sizes, lists, and what is missing."""
+"""Arguments of the command line: sizes, lists, and missing ones."""
 
 import argparse
 import contextlib

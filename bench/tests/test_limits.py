@@ -1,4 +1,4 @@
-"""Counters as the system writes them down, and a control group, where there are any, that keeps its limit."""
+"""Counters in the system's formats, and a control group, if available, that keeps its limit."""
 
 import os
 import subprocess
@@ -63,7 +63,7 @@ class Groups(unittest.TestCase):
             self.skipTest(str(reason))
 
     def run_in_group(self, program):
-        """The exit code of a Python program with 64 MB, its seconds of CPU, and whether it was killed."""
+        """Returns the exit code of a Python program with 64 MB, its CPU seconds, and whether it was killed."""
         name = f"coscan-bench-test-{os.getpid()}"
         with Group(name, self.device, Limits(64_000_000, 1_000_000_000)) as group:
             group.limit_reads()

@@ -1,4 +1,4 @@
-"""The figures, on numbers small enough to compute by hand."""
+"""The quantities, on numbers small enough to compute by hand."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""What engines do wrong ends up in the run's failure: tried with small programs that speak the protocol, or do not."""
+"""Faults of engines become the run's failure. Small programs speak the protocol, or break it."""
 
 import sys
 import tempfile

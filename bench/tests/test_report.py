@@ -1,4 +1,4 @@
-"""The report says what was measured, what was not and who disagrees."""
+"""The report lists measured, skipped and differing results."""
 
 import json
 import unittest

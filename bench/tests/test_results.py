@@ -1,4 +1,4 @@
-"""A wrong row is found, rounding is none, and a bad result file says what is wrong with it."""
+"""A wrong row is found, rounding is accepted, and a bad result file has a clear error."""
 
 import json
 import tempfile

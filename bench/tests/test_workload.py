@@ -1,4 +1,4 @@
-"""Workloads come from their seed alone, and queries stay in the table."""
+"""Workloads depend on their seed alone, and queries stay in the table."""
 
 import json
 import re
