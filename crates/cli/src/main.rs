@@ -92,9 +92,9 @@ enum Command {
     /// Show tiers of slow storage, store the footers of their files, drop restored copies
     #[command(subcommand)]
     Tier(tier::TierCommand),
-    /// List the policies. Page-level replacement runs under `coscan cache`, allocation under `coscan repro --only
-    /// dbmin` (the engine's point reads use dbmin), those of slow media in tiers and their scenarios, the others
-    /// everywhere else
+    /// List the policies. `coscan cache` runs page-level replacement, and `coscan repro --only dbmin` allocation
+    /// (the engine's point reads use dbmin). Tiers and their scenarios use those of slow media. All other commands
+    /// use the other policies
     Policies(policies::PoliciesArgs),
 }
 

@@ -39,7 +39,7 @@ pub struct TierConfig {
     pub patience: Duration,
     /// A hash join whose build side reads more bytes of this tier runs over pairs of fragments instead.
     pub build_bytes: u64,
-    /// When [`tape-queue`](Self::policy) mounts a medium.
+    /// Conditions under which [`tape-queue`](Self::policy) mounts a medium.
     pub due: TapeQueueConfig,
     /// The file of this definition, if it was read from a file.
     pub definition: Option<PathBuf>,

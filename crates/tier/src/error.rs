@@ -19,7 +19,7 @@ pub enum TierError {
         tier: String,
         /// The key in the definition.
         setting: String,
-        /// What is wrong with the value, and which values are allowed.
+        /// The fault of the value, and the allowed values.
         problem: String,
     },
     /// No tier of that name is defined.
@@ -37,9 +37,9 @@ pub enum TierError {
     OutsideRoot {
         /// The tier's name.
         tier: String,
-        /// Where the table lies.
+        /// The table's location.
         location: String,
-        /// Where the tier's files lie.
+        /// The root of the tier's files.
         root: String,
     },
     /// The restore did not finish in time.
@@ -206,7 +206,7 @@ pub enum TierError {
     Damaged {
         /// The fragment's file.
         file: String,
-        /// What is wrong with the bytes.
+        /// The fault of the bytes.
         problem: &'static str,
     },
     /// A cached copy that cannot be decoded was dropped.

@@ -19,8 +19,8 @@ use crate::error::TierError;
 use crate::fragment::Fragment;
 use crate::journal::{Asked, Journal};
 
-/// The name under which restores from before a restart are recorded. No query waits for them, so an expired restore
-/// is not requested again.
+/// The user name of restores from before a restart, which are awaited without a query. An expired restore is not
+/// requested again under this name.
 pub(crate) const RESTART: &str = "restart";
 
 /// The parts that a fetch needs.
@@ -51,7 +51,7 @@ enum Look {
     Whole,
     /// The file is not there yet, and may come.
     NotYet(&'static str),
-    /// It is another file, unless it is being written.
+    /// The file differs from the fragment, unless it is being written.
     Other(TierError),
 }
 

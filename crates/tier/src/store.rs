@@ -24,7 +24,7 @@ use crate::tier::Tier;
 /// The files of a tier.
 pub struct TierStore {
     tier: Tier,
-    /// Entries from listings. A request for each file would cost money.
+    /// Entries from listings. They save a request per file.
     known: Arc<Known>,
 }
 

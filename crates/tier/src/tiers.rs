@@ -48,7 +48,7 @@ impl Tiers {
         Tiers::of_open(configs.into_iter().map(Tier::look).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// Opens tiers. Opens those whose cache another process has read-only.
+    /// Opens tiers. A tier whose cache belongs to another process is opened read-only.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ use crate::settings::Bytes;
 use parquet_file::{FileJob, write_file};
 use tpch::Table;
 
-/// What to generate.
+/// The data to generate.
 #[derive(Subcommand, Debug)]
 pub enum Generate {
     /// The tables of TPC-H

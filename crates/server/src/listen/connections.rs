@@ -27,11 +27,11 @@ struct Counts {
 
 /// The decision about a new connection.
 pub(crate) enum Admission {
-    /// It is served, and counts as long as this value lives.
+    /// The connection is served. It counts as long as this value lives.
     Admitted(Counted),
-    /// It gets the reason of its refusal.
+    /// The connection gets the reason of its refusal.
     Refused(Counted, String),
-    /// It is closed.
+    /// The connection is closed.
     Dropped,
 }
 

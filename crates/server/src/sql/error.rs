@@ -29,7 +29,7 @@ pub enum QueryError {
     /// The user has no permission.
     #[error("{0}")]
     Denied(String),
-    /// It was stopped.
+    /// The statement was stopped.
     #[error("canceling statement due to {}", .0.reason())]
     Stopped(Stop),
     /// The result is larger than the user's limit.

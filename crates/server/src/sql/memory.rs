@@ -2,9 +2,9 @@
 //! pool.
 //!
 //! At the limit, further reservations fail, and operators spill. Small reservations that an operator needs to
-//! continue may exceed the limit, by half of the limit for all operators together. The reason is that a sort with
-//! nothing left to spill needs room for the next batch, and would fail while another sort of its query holds all
-//! memory.
+//! continue may exceed the limit, by half of the limit for all operators together. For example, a sort with nothing
+//! left to spill needs room for the next batch. Without this reserve it would fail while another sort of its query
+//! holds all memory.
 
 use std::fmt;
 use std::sync::Arc;

@@ -196,7 +196,7 @@ async fn in_one_partition_limits_and_aggregations_are_those_of_all_fragments() {
     }
     for sql in [
         "SELECT count(DISTINCT id) FROM (SELECT id FROM r LIMIT 150)",
-        // Every second row of a file passes, wherever the limit cuts it.
+        // Every second row of a file passes, for every place at which the limit cuts the file.
         "SELECT count(DISTINCT id) FROM (SELECT id FROM r LIMIT 150) WHERE id % 2 = 0",
         "SELECT k, count(*), sum(id) FROM r GROUP BY k",
         "SELECT k, min(s) FROM s WHERE id > 20 GROUP BY k",

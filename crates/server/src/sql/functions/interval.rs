@@ -1,5 +1,5 @@
-//! The product of an interval and a number, which the query engine lacks (`n * interval '1 second'`), and the length
-//! of an interval, by which PostgreSQL compares intervals.
+//! Two operations on intervals that the query engine lacks. One is the product with a number (`n * interval '1
+//! second'`). The other is the length of an interval, by which PostgreSQL compares intervals.
 
 use std::sync::Arc;
 

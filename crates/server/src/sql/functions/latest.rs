@@ -10,7 +10,7 @@ impl<T> Latest<T> {
         Latest(None)
     }
 
-    /// The result of `read` for this text, or the cached result if the text is the same as before.
+    /// The result of `read` for this text, or the cached result if the text has not changed.
     pub(super) fn of(&mut self, text: &str, read: impl FnOnce(&str) -> Result<T>) -> Result<&T> {
         let latest = match self.0.take().filter(|(of, _)| of == text) {
             Some(latest) => latest,

@@ -165,13 +165,13 @@ fn no_operator(types: &[DataType], wanted: &str) -> Result<Vec<DataType>> {
 /// The form of an extracted part.
 #[derive(Clone, Copy)]
 enum Form {
-    /// As it is written.
+    /// The text as it is written.
     Written,
-    /// In the form of jsonb.
+    /// The form of jsonb.
     Jsonb,
-    /// As a text: a string without quotes, and null as NULL.
+    /// A text: a string without quotes, and null as NULL.
     Meant,
-    /// As a text, with objects and arrays in the form of jsonb.
+    /// A text, with objects and arrays in the form of jsonb.
     MeantJsonb,
 }
 

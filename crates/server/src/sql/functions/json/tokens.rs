@@ -19,7 +19,7 @@ pub(super) enum Kind {
     Null,
 }
 
-/// What comes next in a text.
+/// A token of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     /// The beginning of an object or array.
