@@ -1,7 +1,7 @@
 //! The memory allocator of the program.
 //!
 //! Queries allocate and free arrays of some hundred kilobytes all the time. The C library's allocator returns such
-//! memory to the system and gets it again, cleared page by page.
+//! memory to the system. The system clears it page by page before the next use.
 
 use std::ffi::c_long;
 use std::sync::Once;

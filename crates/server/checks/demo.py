@@ -21,7 +21,7 @@ PANEL = (
 
 
 def board(port: int, clients: int, cooperative: bool) -> tuple[float, list[float], list[object]]:
-    """Seconds until all panels are drawn, the seconds of each, and their rows."""
+    """Returns the seconds until all panels are drawn, the seconds of each panel, and their rows."""
     import psycopg
 
     times, rows = [0.0] * clients, [None] * clients

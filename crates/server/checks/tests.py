@@ -91,7 +91,7 @@ class Clients(unittest.TestCase):
             with connection.cursor().copy("COPY nation TO STDOUT (FORMAT binary)") as copy:
                 copy.set_types(["int8", "text", "int8", "text"])
                 self.assertEqual(len(list(copy.rows())), 25)
-            for _ in range(8):  # prepared by the server from the fifth time on
+            for _ in range(8):  # prepared by the server from the fifth time
                 self.assertEqual(connection.execute("SELECT %s + 1", [41]).fetchone()[0], 42)
 
     def test_bound_numbers_keep_their_value(self):

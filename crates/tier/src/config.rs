@@ -27,7 +27,7 @@ pub struct TierConfig {
     pub cache_bytes: u64,
     /// Maximum cost of all restores of the last [`cost_days`](Self::cost_days). `None`: no limit.
     pub cost_limit: Option<f64>,
-    /// The days over which costs are added up.
+    /// The period over which costs are added up, in days.
     pub cost_days: u32,
     /// A restore that takes longer has failed.
     pub timeout: Duration,
@@ -79,7 +79,7 @@ pub struct Archive {
     /// The price of a request.
     #[serde(default)]
     pub price_request: f64,
-    /// The price of restoring a gigabyte (1e9 bytes), reading included.
+    /// The price of restoring a gigabyte (1e9 bytes), with its transfer.
     #[serde(default)]
     pub price_gb: f64,
     /// Bytes per second of one download. Only the forecast uses it.

@@ -167,7 +167,7 @@ impl Journal {
             return;
         }
         if let Err(error) = self.write(&mut books, &Line::Taken(key.to_string())) {
-            // A process that finds the copy gone will count its next restore as this one.
+            // A process that finds the copy gone counts its next restore as this one.
             tracing::warn!(%error, "journal");
         }
         books.taken.insert(key);

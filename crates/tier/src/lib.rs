@@ -1,21 +1,22 @@
 //! Tables in a slow tier: an archive class of an object store, or a folder in front of tapes.
 //!
-//! A plan over such tables asks for sets of fragments in any order. One scheduler for all queries decides which are fetched
-//! next. Fetched fragments are kept on the local disk and read through the engine like any other file.
+//! A plan over such tables requests sets of fragments in any order. One scheduler for all queries decides which
+//! fragments are fetched next. Fetched fragments are kept on the local disk and read through the engine like any
+//! other file.
 //!
 //! ```text
 //!  plan/       schedule, combine, resolve and merge-combine nodes    table.rs   CREATE EXTERNAL TABLE
-//!    │ lists of subqueries (list.rs)                with.rs          tiers.rs, attach.rs  a session's tiers
-//!  tier.rs, host/    the host of the scheduler of `coscan-media`     status.rs  what is pending, and for whom
-//!    │                                                               requests.rs  what other processes ask for
-//!    │ one fragment at a time (fetch.rs), written down (journal.rs)
+//!    │ lists of subqueries (list.rs)                                 tiers.rs, attach.rs  a session's tiers
+//!  tier.rs, host/    the host of the scheduler of `coscan-media`     status.rs  pending fragments and their users
+//!    │                                                               requests.rs  requests of other processes
+//!    │ one fragment at a time (fetch.rs), recorded (journal.rs)
 //!  driver/     restores of S3, commands of an HSM
 //!    │ bytes
 //!  cache.rs    fragments on the local disk, checked (arrival.rs)  ──▶  store.rs  a store that the engine reads
 //! ```
 //!
-//! It decides neither which fragment is fetched next (`coscan-media`) nor what is read of a file that is there
-//! (`coscan-engine`).
+//! `coscan-media` decides which fragment is fetched next, and `coscan-engine` which bytes of a restored file are
+//! read.
 #![deny(missing_docs)]
 
 mod arrival;

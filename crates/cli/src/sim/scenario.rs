@@ -26,7 +26,8 @@ pub struct RunArgs {
     #[arg(value_name = "FILE")]
     scenario: String,
 
-    /// Policies to compare, separated by commas [default: those of the scenario]; of slow media if the scenario is
+    /// Policies to compare, separated by commas; policies of slow media for a scenario of slow media [default: those
+    /// of the scenario]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = any_policy())]
     policy: Vec<String>,
 

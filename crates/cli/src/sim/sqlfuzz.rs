@@ -22,8 +22,8 @@ pub struct SqlfuzzArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 
-    /// Shapes of queries to leave out, separated by commas: volatile, shadowing, limits, nulls,
-    /// averages, small-buffers, refusals, providers
+    /// Shapes of queries to exclude, separated by commas: volatile, shadowing, limits, nulls, averages,
+    /// small-buffers, refusals, providers
     #[arg(long, value_name = "NAMES", default_value = "")]
     without: Shapes,
 

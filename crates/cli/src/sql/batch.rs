@@ -72,8 +72,8 @@ pub async fn run_script(
     Ok(())
 }
 
-/// Runs all commands at the same time and prints their results in the order of the commands. All of them run to
-/// their end; then failures are reported.
+/// Runs all commands at the same time, all to their end. Prints their results in the order of the commands, and then
+/// reports failures.
 pub async fn run_commands(
     session: &Arc<Session>,
     commands: &[String],

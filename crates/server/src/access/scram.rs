@@ -2,7 +2,7 @@
 //! sending it.
 //!
 //! A verifier has PostgreSQL's form, `SCRAM-SHA-256$iterations:salt$stored key:server key`, so one from `pg_authid`
-//! works here. A verifier cannot be used to log in. Over TLS a proof can be bound to the server's certificate
+//! works here. A client cannot log in with a verifier. Over TLS a proof can be bound to the server's certificate
 //! (SCRAM-SHA-256-PLUS with `tls-server-end-point`, RFC 5929). Then a man in the middle cannot relay it.
 
 use std::fmt;
@@ -33,7 +33,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Makes a verifier of this password, with a new salt.
+    /// A verifier of this password, with a new salt.
     pub fn of(password: &str) -> Self {
         Self::salted(password, random::<SALT_BYTES>().to_vec())
     }

@@ -58,7 +58,7 @@ pub(crate) fn open(
     }
     let region = builder.get_config_value(&AmazonS3ConfigKey::Region);
     let store = builder.build().map_err(wrong)?;
-    // The timeout is that of one request, not of a restore.
+    // The timeout of one request, not of a restore.
     let options = ClientOptions::new().with_allow_http(true).with_timeout(Duration::from_secs(30));
     let http = ReqwestConnector::default().connect(&options).map_err(wrong)?;
     let driver = S3Archive {
