@@ -184,7 +184,7 @@ impl World {
         text(&self.run(&["tier", "status", "--tier"], &[]).stdout)
     }
 
-    /// Starts the query and waits until `until` holds, for at most 30 seconds.
+    /// Starts the query and waits until `until` holds, for at most 300 seconds.
     fn start(&self, until: impl Fn(&World) -> bool) -> Child {
         let mut sql = self.sql(&["-c", QUERY]);
         let child = sql.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

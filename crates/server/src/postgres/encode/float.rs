@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use bytes::{BufMut, BytesMut};
 
-/// Digits of a number with `extra_float_digits` of 0, and the smallest exponent that is written.
+/// Digits of a number with `extra_float_digits` of 0, and the smallest positive exponent that is written.
 const DOUBLE_DIGITS: i32 = 15;
 const SINGLE_DIGITS: i32 = 6;
 
