@@ -1,8 +1,8 @@
-//! What an access costs: nanoseconds per hit and per miss under every page replacement policy, and per reference under
-//! every allocation policy with the pool around it.
+//! Cost of an access: nanoseconds per hit and per miss under every page replacement policy, and per reference
+//! under every allocation policy with the pool around it.
 //!
-//! Page replacement is timed without a pool, allocation with everything a request goes through: tables, pins, the free
-//! list, what the policy answers.
+//! Page replacement is timed without a pool. Allocation is timed with everything that a request passes
+//! through: tables, pins, the free list and the policy's answers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use coscan_pool::{
 };
 use divan::counter::ItemsCount;
 
-/// Frames of the pool under page replacement: a gigabyte in pages of 64 KiB.
+/// Frames of the pool under page replacement: 1 GiB in pages of 64 KiB.
 const FRAMES: usize = 16_384;
-/// Different pages that are referenced where all references miss.
+/// Distinct pages of the benchmark in which most references miss.
 const PAGES: usize = 4 * FRAMES;
 /// References that are timed together.
 const ROUND: usize = 10_000;
@@ -34,8 +34,8 @@ fn replacements() -> Vec<&'static str> {
     PagePolicyName::ALL.into_iter().map(|policy| policy.as_str()).collect()
 }
 
-/// A policy, and an owner with nothing but a bit for each page. References are made through the trait object, as a
-/// pool makes them.
+/// A policy, and an owner that keeps only one bit per page. References are made through the trait object, as
+/// a pool makes them.
 struct Owner {
     policy: Box<dyn PageReplacement>,
     resident: Vec<bool>,
@@ -44,7 +44,7 @@ struct Owner {
 }
 
 impl Owner {
-    /// A full pool which has seen all but the last round of the references.
+    /// A full pool that has seen all references but the last round.
     fn warm(name: &str, references: &Arc<[PageSlot]>) -> Self {
         let name: PagePolicyName = name.parse().expect("a policy of the registry");
         let future = Future::new(references.clone()).expect("it is short enough");
@@ -56,7 +56,7 @@ impl Owner {
         owner
     }
 
-    /// Makes references; returns how many missed.
+    /// Makes references; returns the number of misses.
     fn play(&mut self, range: Range<usize>) -> usize {
         let mut misses = 0;
         for at in range {
@@ -85,7 +85,7 @@ impl Owner {
     }
 }
 
-/// All references after the first `FRAMES` hit, some pages more often than others.
+/// All references after the first `FRAMES` hit; some pages are referenced more often than others.
 #[divan::bench(args = replacements(), sample_count = 30)]
 fn hit(bencher: divan::Bencher<'_, '_>, name: &str) {
     let mut rng = fastrand::Rng::with_seed(7);
@@ -96,8 +96,8 @@ fn hit(bencher: divan::Bencher<'_, '_>, name: &str) {
     bencher.counter(ItemsCount::new(ROUND)).with_inputs(make).bench_values(Owner::last_round);
 }
 
-/// Pages at random out of four times as many as there are frames: three of four references miss, fewer under `opt`. Each
-/// costs what finding a victim, taking it out and putting the new page in does.
+/// Random pages out of four times as many as there are frames. Three of four references miss, fewer under
+/// `opt`. Each miss finds a victim, removes it and inserts the new page.
 #[divan::bench(args = replacements(), sample_count = 30)]
 fn mostly_misses(bencher: divan::Bencher<'_, '_>, name: &str) {
     let mut rng = fastrand::Rng::with_seed(7);
@@ -112,7 +112,7 @@ fn allocations() -> Vec<&'static str> {
     AllocationName::ALL.map(AllocationName::as_str).to_vec()
 }
 
-/// A pool in which five queries loop over a file each, and its device, which is always done at once.
+/// A pool in which five queries loop over a file each. Its device completes every request at once.
 struct Loops {
     pool: Pool,
     actions: Vec<Action>,
@@ -141,7 +141,7 @@ impl Loops {
         loops
     }
 
-    /// One event; reads it asks for are done.
+    /// Handles one event and completes the reads that follow from it.
     fn send(&mut self, event: Event) {
         let mut due = Some(event);
         while let Some(event) = due.take() {
@@ -166,7 +166,7 @@ impl Loops {
     }
 }
 
-/// A request that finds its page, from `handle` to its grant: five queries loop over files that fit.
+/// A request that finds its page, from `handle` to its grant. Five queries loop over files that fit.
 #[divan::bench(args = allocations(), sample_count = 30)]
 fn pool_reference(bencher: divan::Bencher<'_, '_>, name: &str) {
     let mut loops = Loops::new(name);

@@ -1,4 +1,5 @@
-//! How often each page replacement policy misses on a loop that is a little longer than the pool, with a hot page in it.
+//! Misses of each page replacement policy on a loop that is a little longer than the pool, with one hot page
+//! in it.
 //!
 //! `cargo run --release -p coscan-pool --example misses`
 

@@ -1,8 +1,8 @@
-//! What the host of a page-level pool is to do: the only output.
+//! Actions for the host of a page-level pool: its only output.
 
 use crate::ids::{FrameNo, PageId, QueryId};
 
-/// Something the host is to do. The actions of one call must be carried out in order.
+/// An instruction to the host. The host must carry out the actions of one call in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The query may run.
@@ -10,7 +10,7 @@ pub enum Action {
         /// The query.
         query: QueryId,
     },
-    /// The query may not run yet; it is in the queue.
+    /// The query must wait; it is in the queue.
     Wait {
         /// The query.
         query: QueryId,
@@ -21,23 +21,24 @@ pub enum Action {
         frame: FrameNo,
         /// The page.
         page: PageId,
-        /// The query that asked first.
+        /// The query that asked first for the page.
         query: QueryId,
     },
-    /// Write the page in a frame, which stays readable meanwhile. Answer with `WriteDone` or `WriteFailed`.
+    /// Write the page in a frame; the page stays readable meanwhile. Answer with `WriteDone` or
+    /// `WriteFailed`.
     Write {
         /// The frame.
         frame: FrameNo,
         /// The page.
         page: PageId,
     },
-    /// The answer to a request: the page is in a frame, and stays until the query's next request or its end.
+    /// The answer to a request: the page is in a frame. It stays there until the query's next request or end.
     Grant {
         /// The query.
         query: QueryId,
         /// The page.
         page: PageId,
-        /// Where it is.
+        /// The page's frame.
         frame: FrameNo,
     },
     /// The other answer to a request: the page cannot be read.
@@ -47,8 +48,8 @@ pub enum Action {
         /// The page.
         page: PageId,
     },
-    /// Stop the query: memory or the device is overloaded. A request it has made is answered after it is
-    /// reactivated.
+    /// Stop the query: memory or the device is overloaded. A request that the query has made is answered
+    /// after the query is reactivated.
     Deactivate {
         /// The query.
         query: QueryId,

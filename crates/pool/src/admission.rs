@@ -1,8 +1,8 @@
-//! Which queries run: admission, suspension, and the effects of opening and closing files on both.
+//! Admission and suspension of queries, and the effects of opening and closing files on both.
 //!
-//! Load control chooses how many queries may run, and the allocation policy says what they want; both are applied
-//! here. Queries that may not run wait in one queue: new ones join it at its end, suspended ones at its front, and
-//! only the first may leave.
+//! Load control chooses how many queries may run, and the allocation policy says how many frames they want.
+//! This module applies both. Queries that may not run wait in one queue. New queries join it at its end,
+//! suspended ones at its front. Only the first may leave.
 
 use crate::action::Action;
 use crate::allocation::load_control::Load;
@@ -25,7 +25,7 @@ impl Pool {
         }
     }
 
-    /// Lets the first of the queue run, and the next, while load control agrees.
+    /// Lets queries run from the front of the queue while load control agrees.
     pub(crate) fn activate(&mut self, actions: &mut Vec<Action>) {
         while let Some(query) = self.queue.front().copied() {
             let load = self.load();
@@ -46,13 +46,13 @@ impl Pool {
         }
     }
 
-    /// Whether a query that just asked for more must stop. One that is alone never must.
+    /// True if a query that has just asked for more must stop. A query that is alone never must.
     pub(crate) fn must_stop(&self) -> bool {
         let load = self.load();
         load.active > 1 && self.control.sheds(load)
     }
 
-    /// Stops an active query; what it owns is released, a request it has made waits.
+    /// Stops an active query. The query's frames are released, and a request that it has made waits.
     pub(crate) fn suspend(&mut self, query: QueryId, actions: &mut Vec<Action>) {
         self.unpin(query);
         self.lack(query, Lacking::Turn);
@@ -101,7 +101,7 @@ impl Pool {
         self.room_changed = true;
     }
 
-    /// The query uses and wants nothing any more.
+    /// Removes every use and every request of the query.
     fn cancel(&mut self, query: QueryId) {
         self.unpin(query);
         let Some((_, lacking)) = self.state.queries.get_mut(query).request.take() else { return };
@@ -115,7 +115,7 @@ impl Pool {
         }
     }
 
-    /// Invalidates the pages of a file. Frames that are in use, being read or being written become empty afterwards.
+    /// Invalidates the pages of a file. Frames in use, being read or being written become empty afterwards.
     pub(crate) fn drop_file(&mut self, file: FileId) {
         let open = self.state.queries.instances.values().any(|instance| instance.file == file);
         assert!(!open, "file {file} is dropped while it is open");

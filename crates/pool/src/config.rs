@@ -1,4 +1,4 @@
-//! How a page-level pool is set up.
+//! Settings of a page-level pool.
 
 use crate::allocation::load_control::LoadControlName;
 use crate::registry::AllocationName;
@@ -6,12 +6,12 @@ use crate::registry::AllocationName;
 /// The settings of a [`Pool`](crate::Pool).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// The frames.
+    /// Number of frames.
     pub frames: u32,
-    /// Who owns frames and which page is evicted.
+    /// The policy for ownership of frames and eviction.
     pub allocation: AllocationName,
-    /// How many queries run at once.
+    /// The policy for the number of queries that run at once.
     pub load_control: LoadControlName,
-    /// For policies that draw.
+    /// Seed of policies that draw random numbers.
     pub seed: u64,
 }

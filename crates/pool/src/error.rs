@@ -1,10 +1,10 @@
-//! Why a pool or a page replacement policy cannot be set up.
+//! Errors in the setup of a pool or a page replacement policy.
 
 use thiserror::Error;
 
 use crate::ids::FRAMES_MAX;
 
-/// Why a pool cannot be set up like that.
+/// An invalid setup of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PoolConfigError {
     /// A pool without frames.
@@ -19,16 +19,16 @@ pub enum PoolConfigError {
     /// No policy of that name and kind.
     #[error("there is no {what} '{name}'; there are {known}")]
     UnknownName {
-        /// What was asked for.
+        /// The kind of policy asked for.
         what: &'static str,
-        /// By which name.
+        /// The name asked for.
         name: String,
-        /// The names there are, separated by commas.
+        /// The known names, separated by commas.
         known: String,
     },
 }
 
-/// A policy cannot be made.
+/// An invalid setup of a page replacement policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PageSetupError {
     /// No such policy.
@@ -36,10 +36,10 @@ pub enum PageSetupError {
     UnknownPolicy {
         /// The name asked for.
         name: String,
-        /// The names there are, separated by commas.
+        /// The known names, separated by commas.
         known: String,
     },
-    /// A pool of nothing.
+    /// A pool without frames.
     #[error("a pool needs at least one frame")]
     NoFrames,
     /// More frames than slots can number.

@@ -1,14 +1,14 @@
-//! What happens to a page-level pool: the only input.
+//! Events of a page-level pool: its only input.
 //!
-//! The host names queries, file instances and files. It never uses a name of a query or an instance twice. The
-//! answers of the pool are in [`action`](crate::action).
+//! The host names queries, file instances and files. It must use each name of a query or an instance once.
+//! The pool answers with [`action`](crate::action)s.
 
 use coscan_core::Span;
 
 use crate::ids::{FileId, FrameNo, InstanceId, QueryId};
 use crate::locality::{LocalReplacement, Pattern};
 
-/// What a query says about its needs before it runs.
+/// The needs that a query announces before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Its hot set (Sacco & Schkolnick 1982), in pages.
@@ -17,30 +17,30 @@ pub struct Demand {
     pub working_set_window: Span,
 }
 
-/// What a query does to a page.
+/// The kind of use that a query makes of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It looks at it.
+    /// The query reads the page.
     Read,
-    /// It changes it.
+    /// The query changes the page.
     Write,
-    /// It fills a page that did not exist before: there is nothing to read from the device.
+    /// The query fills a new page: nothing is read from the device.
     Create,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A query wants to run. Answered by [`Admit`](crate::Action::Admit), now or later; by
-    /// [`Wait`](crate::Action::Wait) if not now.
+    /// A query wants to run. The pool answers with [`Admit`](crate::Action::Admit), at once or after a
+    /// [`Wait`](crate::Action::Wait).
     QueryStarted {
         /// The query.
         query: QueryId,
-        /// What it will want.
+        /// Its announced needs.
         demand: Demand,
     },
-    /// A running query opened a file. It continues, unless the answer is [`Deactivate`](crate::Action::Deactivate):
-    /// then it waits until it is reactivated.
+    /// A running query opened a file. It continues unless the answer is
+    /// [`Deactivate`](crate::Action::Deactivate). In that case it waits until it is reactivated.
     FileOpened {
         /// The query.
         query: QueryId,
@@ -48,25 +48,25 @@ pub enum Event {
         instance: InstanceId,
         /// The file.
         file: FileId,
-        /// How it will be referenced.
+        /// The pattern of references to it.
         pattern: Pattern,
         /// Desired size of its locality set, in pages.
         set_pages: u32,
-        /// How to replace inside the locality set.
+        /// The replacement inside the locality set.
         replacement: LocalReplacement,
     },
-    /// A running query wants a page and has finished with the one before. Answered by
-    /// [`Grant`](crate::Action::Grant), now or later; the query may be deactivated before that.
+    /// A running query wants a page and has finished with its previous page. The pool answers with
+    /// [`Grant`](crate::Action::Grant), at once or later. The query may be deactivated before the answer.
     PageRequested {
         /// The query.
         query: QueryId,
-        /// Through which of its instances.
+        /// The file instance of the request.
         instance: InstanceId,
         /// The page's position in the instance's file.
         number: u32,
-        /// What for.
+        /// The kind of use.
         access: Access,
-        /// The processor time the query has used.
+        /// The processor time that the query has used.
         cpu: Span,
     },
     /// A page was read into a frame.
@@ -74,7 +74,7 @@ pub enum Event {
         /// The frame.
         frame: FrameNo,
     },
-    /// A page could not be read, after all retries. The queries that waited for it are told.
+    /// A page could not be read, after all retries. The pool tells the queries that waited for it.
     ReadFailed {
         /// The frame.
         frame: FrameNo,
@@ -84,13 +84,13 @@ pub enum Event {
         /// The frame.
         frame: FrameNo,
     },
-    /// It could not be written: the page is still dirty, and the pool asks again when it needs the frame.
+    /// The page could not be written. It is still dirty, and the pool asks again when it needs the frame.
     WriteFailed {
         /// The frame.
         frame: FrameNo,
     },
-    /// The device is idle. To be sent while [`Pool::wants_to_write`](crate::Pool::wants_to_write) holds; the answer
-    /// is one write.
+    /// The device is idle. The host sends this while [`Pool::wants_to_write`](crate::Pool::wants_to_write)
+    /// holds; the answer is one write.
     DeviceIdle,
     /// A query closed a file.
     FileClosed {
@@ -99,12 +99,14 @@ pub enum Event {
         /// The instance.
         instance: InstanceId,
     },
-    /// A file was deleted (a temporary result): its pages are dropped and need not be written. No query has it open.
+    /// A file was deleted (a temporary result). Its pages are dropped without a write. All queries have
+    /// closed it.
     FileDropped {
         /// The file.
         file: FileId,
     },
-    /// A query finished or was cancelled: everything it holds is released. Valid in every state of the query.
+    /// A query finished or was cancelled: the pool releases everything that it holds. Valid in every state of
+    /// the query.
     QueryEnded {
         /// The query.
         query: QueryId,
@@ -113,10 +115,10 @@ pub enum Event {
     SliceEnded {
         /// The query.
         query: QueryId,
-        /// The processor time it has used.
+        /// The processor time that the query has used.
         cpu: Span,
     },
-    /// How busy the device was since the last sample.
+    /// The utilisation of the device since the last sample.
     UtilisationSampled {
         /// Thousandths of the time.
         permille: u32,

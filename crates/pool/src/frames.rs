@@ -1,13 +1,13 @@
-//! The facts about frames: their pages, owners and users.
+//! Facts about frames: their pages, owners and users.
 //!
-//! Nothing is chosen, read or written here. Operations update the facts and panic if the mechanism would make them
-//! inconsistent.
+//! This module chooses, reads and writes nothing. Its operations update the facts, and panic if the mechanism
+//! would make them inconsistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{FileId, FrameNo, PageId, QueryId, SetId};
 
-/// What the device is doing with a frame.
+/// The device's work on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// Nothing.
@@ -26,41 +26,42 @@ pub struct Frame {
     pub(crate) dirty: bool,
     pub(crate) pins: u32,
     pub(crate) owner: Option<SetId>,
-    /// Whether it is to be written when the device is idle.
+    /// True if the frame is written when the device is idle.
     pub(crate) to_clean: bool,
     /// The query that gets the frame once its page is written.
     pub(crate) promised_to: Option<QueryId>,
-    /// The page's file was deleted; the frame becomes empty when the device has finished with it.
+    /// The page's file was deleted. The frame becomes empty when the device has finished with it.
     pub(crate) doomed: bool,
-    /// When it was used or released last, in steps of the pool's counter; its place in the free list.
+    /// The last use or release, in steps of the pool's counter. It gives the frame's place in the free list.
     pub(crate) used: u64,
     /// Queries waiting for the page to arrive.
     pub(crate) waiters: Vec<QueryId>,
 }
 
 impl Frame {
-    /// The page in it or being read into it; `None` if it is empty.
+    /// The page in the frame or being read into it; `None` if the frame is empty.
     pub fn page(&self) -> Option<PageId> {
         self.page
     }
 
-    /// The set it belongs to; none if it is on the free list.
+    /// The set that the frame belongs to; `None` if it is on the free list.
     pub fn owner(&self) -> Option<SetId> {
         self.owner
     }
 
-    /// How many queries are using its page.
+    /// The number of queries that use its page.
     pub fn pins(&self) -> u32 {
         self.pins
     }
 
-    /// Whether it can be reused without a write.
+    /// True if the frame can be reused without a write.
     pub fn is_clean(&self) -> bool {
         !self.dirty && self.transfer == Transfer::Idle
     }
 
-    /// Whether its page may be evicted: no query uses it, it is not being read, and the frame is not promised to
-    /// another request. A page that is dirty or being written may be evicted; the request then waits for the write.
+    /// True if its page may be evicted: the page is neither in use nor being read, and the frame is not
+    /// promised to another request. A page that is dirty or being written may be evicted; the request then
+    /// waits for the write.
     pub fn may_leave(&self) -> bool {
         self.pins == 0 && self.transfer != Transfer::Reading && self.promised_to.is_none() && !self.doomed
     }
@@ -104,12 +105,12 @@ impl Frames {
         }
     }
 
-    /// How many there are.
+    /// The number of frames.
     pub fn count(&self) -> u32 {
         self.frames.len() as u32
     }
 
-    /// One of them.
+    /// The frame of that number.
     ///
     /// # Panics
     /// If there is no such frame.
@@ -117,12 +118,12 @@ impl Frames {
         &self.frames[frame.index()]
     }
 
-    /// The frame that a page is in or being read into.
+    /// The frame that contains a page or into which the page is being read.
     pub fn find(&self, page: PageId) -> Option<FrameNo> {
         self.table.get(&page).copied()
     }
 
-    /// All of them, by number.
+    /// All frames, by number.
     pub fn iter(&self) -> impl Iterator<Item = (FrameNo, &Frame)> {
         self.frames.iter().enumerate().map(|(at, frame)| (FrameNo(at as u32), frame))
     }
@@ -134,7 +135,7 @@ impl Frames {
         candidates().find(|frame| self.get(*frame).is_clean()).or_else(|| candidates().next())
     }
 
-    /// The oldest frame whose write is being put off.
+    /// The oldest frame whose write is delayed.
     pub(crate) fn oldest_delayed(&self) -> Option<FrameNo> {
         let mut frames = self.delayed.iter().map(|(_, frame)| *frame);
         frames.find(|frame| self.get(*frame).transfer == Transfer::Idle)
@@ -165,7 +166,7 @@ impl Frames {
         }
     }
 
-    /// Marks a frame to be written when the device is idle, or no longer.
+    /// Sets or clears the mark for a write when the device is idle.
     pub(crate) fn set_to_clean(&mut self, frame: FrameNo, to_clean: bool) {
         let f = self.get_mut(frame);
         f.to_clean = to_clean;
@@ -177,8 +178,8 @@ impl Frames {
         };
     }
 
-    /// Moves the frame to a set, from the free list or from another set. Its new owner may change it again, so that
-    /// it is not to be written now.
+    /// Moves the frame to a set, from the free list or from another set. Its delayed write is cancelled,
+    /// because the new owner may change the page again.
     pub(crate) fn take(&mut self, frame: FrameNo, set: SetId) {
         let f = self.get_mut(frame);
         assert!(f.page.is_some() && f.transfer != Transfer::Reading, "{frame} has no page to own yet");
@@ -212,7 +213,7 @@ impl Frames {
         self.free.insert((0, frame));
     }
 
-    /// Puts a page into an empty frame without owner; the frame counts as used now.
+    /// Puts a page into an empty frame without owner. The frame counts as just used.
     pub(crate) fn fill(&mut self, frame: FrameNo, page: PageId, transfer: Transfer) {
         let f = self.get_mut(frame);
         assert!(f.page.is_none(), "{frame} is not empty");
@@ -221,7 +222,7 @@ impl Frames {
         self.touch(frame);
     }
 
-    /// The frames with pages of a file.
+    /// The frames that contain pages of a file.
     pub(crate) fn of_file(&self, file: FileId) -> Vec<FrameNo> {
         let (first, last) = (PageId { file, number: 0 }, PageId { file, number: u32::MAX });
         self.table.range(first..=last).map(|(_, frame)| *frame).collect()

@@ -1,4 +1,4 @@
-//! Identifiers of queries, files, pages and frames: small integers with a type each.
+//! Identifiers of queries, files, pages and frames: small integers, each with its own type.
 //!
 //! The host names queries, file instances and files. Frames and page slots are positions counted from zero.
 
@@ -11,7 +11,7 @@ identifier!(
     QueryId(u64), "q"
 );
 identifier!(
-    /// A file that is open by a query, named by the host; one file may be open as several instances.
+    /// A file opened by a query, named by the host. One file may be open as several instances.
     InstanceId(u64), "i"
 );
 identifier!(
@@ -56,10 +56,10 @@ impl From<InstanceId> for SetId {
     }
 }
 
-/// A page as replacement policies know it: a position in a directory that its owner keeps. Slots are counted from
+/// A page as replacement policies know it: a position in the directory of its owner. Slots are counted from
 /// zero without gaps, so that policies keep their notes in arrays instead of maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageSlot(pub u32);
 
-/// The most frames a pool can have: histories of twice as many pages still have slots.
+/// The maximum number of frames of a pool: histories of twice as many pages still have slots.
 pub(crate) const FRAMES_MAX: usize = (u32::MAX / 4) as usize;

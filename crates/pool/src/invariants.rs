@@ -1,4 +1,4 @@
-//! What must hold between any two events, recomputed from scratch.
+//! Invariants between any two events, recomputed from scratch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use crate::pool::Pool;
 use crate::queries::{Lacking, Phase};
 
 impl Pool {
-    /// Checks every invariant of the pool and the policy's idea of who owns what. Cost: linear in frames and
+    /// Checks every invariant of the pool, and the policy's list of owned frames. Cost: linear in frames and
     /// queries; for tests and simulations.
     ///
     /// # Panics
-    /// If one is broken.
+    /// If an invariant is broken.
     pub fn check_invariants(&self) {
         self.check_frames();
         self.check_queries();

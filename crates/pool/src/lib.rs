@@ -1,15 +1,15 @@
 //! The page-level buffer pool of a conventional database system as a pure state machine.
 //!
-//! Queries open files and request pages one after another. A page that was granted stays until the query's next
-//! request. [`Pool::handle`] is the interface: an [`Event`] goes in with the time it happened, [`Action`]s come out.
-//! No I/O, no clock, no threads.
+//! Queries open files and request pages one after another. A granted page stays until the query's next
+//! request. [`Pool::handle`] is the interface: it takes an [`Event`] with its time and returns [`Action`]s.
+//! The crate has no I/O, no clock and no threads.
 //!
 //! The facts are in [`frames`] (pages, owners and users of frames) and [`queries`]. The policies are in
-//! [`allocation`] (who owns a frame, how many queries run) and [`replacement`] (which page of a pool is evicted;
-//! these also work without the pool). [`registry`] lists them. [`locality`] predicts which pages a plan will use
-//! again. Pages of frames without owner can still be found. Dirty pages that are released are written when the device
-//! is idle, unless a query takes them back before. If the frame of a dirty page is needed before that, the page is
-//! written at once.
+//! [`allocation`] (ownership of frames, number of running queries) and [`replacement`] (the page to evict).
+//! Replacement policies also work without the pool. [`registry`] lists all policies. [`locality`] predicts
+//! which pages a plan will use again. Pages of frames without owner can still be found. Dirty pages that are
+//! released are written when the device is idle, unless a query takes them back first. If the frame of a
+//! dirty page is needed earlier, the page is written at once.
 //!
 //! After Chou & DeWitt, "An Evaluation of Buffer Management Strategies for Relational Database Systems", 1985,
 //! sections 3 and 4. Shared scans are the subject of `coscan-core`, not of this crate.

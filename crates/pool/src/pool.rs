@@ -1,8 +1,8 @@
-//! The pool: an event goes in, actions come out.
+//! The pool: events in, actions out.
 //!
 //! [`Pool::handle`] dispatches the event and does everything that has become possible. Requests, frames and
-//! write-back are in `serve`, admission and files in `admission`. The allocation policy chooses who owns a frame and
-//! which page is evicted.
+//! write-back are in `serve`, admission and files in `admission`. The allocation policy chooses the owner of
+//! each frame and the page to evict.
 
 use std::collections::VecDeque;
 
@@ -25,13 +25,13 @@ pub struct Pool {
     pub(crate) state: PoolState,
     pub(crate) policy: Box<dyn AllocationPolicy>,
     pub(crate) control: Box<dyn LoadControl>,
-    /// Queries that may not run now; the first goes first.
+    /// Queries that may not run yet, first to last.
     pub(crate) queue: VecDeque<QueryId>,
-    /// Active queries whose request lacks a frame; the first goes first.
+    /// Active queries whose request lacks a frame, first to last.
     pub(crate) waiting_for_frame: VecDeque<QueryId>,
-    /// Whether a query that waits for a frame may find a frame now.
+    /// True if a query that waits for a frame may find one.
     pub(crate) room_changed: bool,
-    /// Whether the first of the queue may be admitted now.
+    /// True if the first of the queue may be admitted.
     pub(crate) load_changed: bool,
     pub(crate) steps: Vec<Step>,
 }
@@ -40,16 +40,16 @@ impl Pool {
     /// An empty pool with policies of the registry.
     ///
     /// # Errors
-    /// If it has no frames or the load control is impossible.
+    /// If the pool has no frames or the load control is impossible.
     pub fn new(config: PoolConfig) -> Result<Self, PoolConfigError> {
         let policy = config.allocation.build(config.frames, config.seed);
         Self::with_policies(config.frames, policy, config.load_control.build()?)
     }
 
-    /// An empty pool with policies of your own.
+    /// An empty pool with the caller's policies.
     ///
     /// # Errors
-    /// If it has no frames.
+    /// If the pool has no frames.
     pub fn with_policies(
         frames: u32,
         policy: Box<dyn AllocationPolicy>,
@@ -82,17 +82,17 @@ impl Pool {
         self.queue.iter().copied()
     }
 
-    /// Whether there is something to write when the device is idle.
+    /// True if a page waits to be written when the device is idle.
     pub fn wants_to_write(&self) -> bool {
         self.state.frames.oldest_delayed().is_some()
     }
 
-    /// Handles an event that happened at `now`, and appends to `actions` what the host is to do. If `now` is before
-    /// the time of an earlier event, that time is used.
+    /// Handles an event that happened at `now`, and appends to `actions` the host's instructions. If `now` is
+    /// before the time of an earlier event, that time is used.
     ///
     /// # Panics
-    /// If the host breaks the protocol: names of queries or instances that are unknown or used twice, requests of
-    /// queries that are not running, answers to nothing.
+    /// If the host breaks the protocol: unknown names of queries or instances, names used twice, requests of
+    /// queries that are not running, answers without a request.
     pub fn handle(&mut self, now: Instant, event: Event, actions: &mut Vec<Action>) {
         self.state.now = self.state.now.max(now);
         match event {
@@ -129,7 +129,7 @@ impl Pool {
         self.settle(actions);
     }
 
-    /// Serves and activates all queries for which that is possible now.
+    /// Serves and activates all queries for which this is possible.
     fn settle(&mut self, actions: &mut Vec<Action>) {
         loop {
             while self.room_changed || self.load_changed {

@@ -1,4 +1,4 @@
-//! The facts about queries and the files they have open.
+//! Facts about queries and the files that they have open.
 
 use std::collections::BTreeMap;
 
@@ -7,37 +7,37 @@ use crate::ids::{FileId, FrameNo, InstanceId, PageId, QueryId};
 use crate::locality::{LocalReplacement, Pattern};
 use coscan_core::Span;
 
-/// A file that is open by a query.
+/// A file opened by a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instance {
     /// Its name.
     pub id: InstanceId,
-    /// Whose it is.
+    /// Its query.
     pub query: QueryId,
     /// The file.
     pub file: FileId,
-    /// How it is referenced.
+    /// The pattern of references.
     pub pattern: Pattern,
     /// Desired size of its locality set, in pages.
     pub set_pages: u32,
-    /// How to replace inside the locality set.
+    /// The replacement inside the locality set.
     pub replacement: LocalReplacement,
 }
 
 /// A reference that a query makes, or waits to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Through which instance.
+    /// The instance.
     pub instance: Instance,
-    /// To which page.
+    /// The page.
     pub page: PageId,
-    /// What for.
+    /// The kind of use.
     pub access: Access,
     /// The processor time the query had used.
     pub cpu: Span,
 }
 
-/// Whether a query is running.
+/// The phase of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It has not been admitted.
@@ -48,16 +48,16 @@ pub enum Phase {
     Suspended,
 }
 
-/// What a request waits for.
+/// The resource that a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lacking {
     /// A frame.
     Frame,
-    /// A frame that it has been promised, whose page is being written.
+    /// The page in its promised frame, which is being written.
     Write(FrameNo),
-    /// Its page, on the way into this frame.
+    /// Its page, which is being read into this frame.
     Page(FrameNo),
-    /// Its turn: it is not active.
+    /// Its turn: the query is not active.
     Turn,
 }
 
@@ -72,17 +72,17 @@ pub struct Query {
 }
 
 impl Query {
-    /// What it said it will want.
+    /// Its announced needs.
     pub fn demand(&self) -> Demand {
         self.demand
     }
 
-    /// Whether it is running.
+    /// Its phase.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The files it has open, in the order they were opened.
+    /// Its open files, in the order of opening.
     pub fn instances(&self) -> &[InstanceId] {
         &self.instances
     }
@@ -93,7 +93,7 @@ impl Query {
 pub struct Queries {
     pub(crate) queries: BTreeMap<QueryId, Query>,
     pub(crate) instances: BTreeMap<InstanceId, Instance>,
-    /// How many are active.
+    /// The number of active queries.
     pub(crate) active: u32,
 }
 
@@ -119,7 +119,7 @@ impl Queries {
         self.queries.iter().filter(|(_, q)| q.phase == Phase::Active).map(|(id, _)| *id)
     }
 
-    /// How many are active.
+    /// The number of active queries.
     pub fn active_count(&self) -> u32 {
         self.active
     }

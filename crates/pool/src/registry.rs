@@ -1,6 +1,7 @@
-//! All policies of the pool: one entry feeds the names, the command line, docs and the conformance tests.
+//! Registry of all policies of the pool: one entry feeds the names, the command line, docs and the
+//! conformance tests.
 //!
-//! Policies of the manager of sharing scans are in the registry of `coscan-core`.
+//! Policies of cooperative scans are in the registry of `coscan-core`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,7 +30,7 @@ use crate::replacement::setup::PageSetup;
 use crate::replacement::sieve::Sieve;
 use crate::replacement::two_q::TwoQ;
 
-/// Declares an enum of names with what is known of each, and how each is built.
+/// Declares an enum of names, with the description and the constructor of each.
 macro_rules! policies {
     (
         $(#[$doc:meta])*
@@ -46,10 +47,10 @@ macro_rules! policies {
         }
 
         impl $names {
-            /// All of them, in the order in which tables show them.
+            /// All of them, in the order of the tables.
             pub const ALL: [$names; [$($names::$variant),*].len()] = [$($names::$variant),*];
 
-            /// What is known of the policy.
+            /// The description of the policy.
             pub const fn info(self) -> &'static PolicyInfo {
                 match self {
                     $($names::$variant => &PolicyInfo {
@@ -179,8 +180,8 @@ impl PagePolicyName {
     /// The policy of an empty pool.
     ///
     /// # Errors
-    /// [`PageSetupError::NoFrames`], [`PageSetupError::TooManyFrames`], and [`PageSetupError::NeedsFuture`] for a
-    /// policy with the trait [`Offline`] that was not told what comes.
+    /// [`PageSetupError::NoFrames`], [`PageSetupError::TooManyFrames`], and [`PageSetupError::NeedsFuture`]
+    /// for a policy with the trait [`Offline`] without a future.
     pub fn build(self, setup: &PageSetup) -> Result<Box<dyn PageReplacement>, PageSetupError> {
         match setup.frames {
             0 => Err(PageSetupError::NoFrames),
@@ -200,7 +201,8 @@ impl FromStr for PagePolicyName {
 }
 
 policies! {
-    /// The allocation policies. Some share a name with the page replacement policy that they put over all frames.
+    /// The allocation policies. Some share a name with the page replacement policy that they apply to all
+    /// frames.
     AllocationName: PolicyKind::Allocation, built by fn(&PageSetup) -> Box<dyn AllocationPolicy>;
 
     Random {
@@ -281,7 +283,7 @@ fn global(replacement: impl PageReplacement + 'static, setup: &PageSetup) -> Box
 }
 
 impl AllocationName {
-    /// The policy, for a pool of this many frames; `seed` is for those that draw.
+    /// The policy for a pool of `frames` frames; policies that draw random numbers use `seed`.
     pub fn build(self, frames: u32, seed: u64) -> Box<dyn AllocationPolicy> {
         self.builder()(&PageSetup { seed, ..PageSetup::new(frames as usize) })
     }
@@ -299,7 +301,7 @@ impl FromStr for AllocationName {
     }
 }
 
-/// All policies of the pool, in the order in which tables show them.
+/// All policies of the pool, in the order of the tables.
 pub fn all() -> impl Iterator<Item = &'static PolicyInfo> {
     let pages = PagePolicyName::ALL.into_iter().map(PagePolicyName::info);
     pages.chain(AllocationName::ALL.into_iter().map(AllocationName::info))

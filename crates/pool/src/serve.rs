@@ -1,6 +1,6 @@
-//! How requests are served: finding pages, getting frames for them, writing dirty pages before.
+//! Service of requests: finding pages, getting frames for them, and writing dirty pages first.
 //!
-//! The allocation policy chooses the frame; here the choice is applied.
+//! The allocation policy chooses the frame; this module applies the choice.
 
 use crate::action::Action;
 use crate::event::Access;
@@ -10,7 +10,7 @@ use crate::pool::Pool;
 use crate::queries::{Lacking, Phase, Reference};
 
 impl Pool {
-    /// A running query wants a page and has finished with the one before.
+    /// A running query wants a page and has finished with its previous page.
     pub(crate) fn request(&mut self, query: QueryId, reference: Reference, actions: &mut Vec<Action>) {
         self.assert_running(query);
         self.unpin(query);
@@ -26,7 +26,7 @@ impl Pool {
         self.serve(query, actions);
     }
 
-    /// Answers the request of an active query as far as possible now.
+    /// Answers the request of an active query as far as possible.
     pub(crate) fn serve(&mut self, query: QueryId, actions: &mut Vec<Action>) {
         let reference = self.reference(query);
         let Some(frame) = self.state.frames.find(reference.page) else {
@@ -46,7 +46,7 @@ impl Pool {
         }
     }
 
-    /// Gives a frame to a request: at once if it is clean, else after its page is written.
+    /// Gives a frame to a request: at once if the frame is clean, otherwise after its page is written.
     fn use_frame(&mut self, query: QueryId, frame: FrameNo, actions: &mut Vec<Action>) {
         let f = self.state.frames.get(frame);
         assert!(f.may_leave(), "{frame} was chosen as a victim but may not leave");
@@ -56,8 +56,8 @@ impl Pool {
             self.lack(query, Lacking::Write(frame));
             return;
         }
-        // A clean page is evicted before an older one whose write is delayed. The older one must be written now: if
-        // the device were never idle, such frames would accumulate until there is no other.
+        // A clean page is evicted before an older one whose write is delayed. The older one must be written
+        // at once. If the device were never idle, such frames would accumulate until there is no other.
         let used = f.used;
         if let Some(older) = self.state.frames.oldest_delayed()
             && self.state.frames.get(older).used < used
@@ -119,7 +119,7 @@ impl Pool {
         std::mem::take(&mut f.waiters)
     }
 
-    /// Has a frame's page written when the device is idle, if it is dirty.
+    /// Marks a dirty frame to be written when the device is idle.
     pub(crate) fn clean_later(&mut self, frame: FrameNo) {
         let f = self.state.frames.get(frame);
         if f.dirty && !f.doomed {
@@ -134,8 +134,8 @@ impl Pool {
         }
     }
 
-    /// Starts to write a frame's page if it is dirty and not being written. What is changed from now on makes it
-    /// dirty again.
+    /// Starts to write a frame's page if it is dirty and not being written. Later changes make it dirty
+    /// again.
     fn write(&mut self, frame: FrameNo, actions: &mut Vec<Action>) {
         let f = self.state.frames.get(frame);
         if let Some(page) = f.page
@@ -171,7 +171,7 @@ impl Pool {
         }
     }
 
-    /// Makes a frame empty, whatever page is in it. It is clean and nobody uses it.
+    /// Makes a frame empty. The frame must be clean and without users.
     pub(crate) fn evict(&mut self, frame: FrameNo) {
         let f = self.state.frames.get(frame);
         if let Some(page) = f.page
@@ -182,7 +182,7 @@ impl Pool {
         self.state.frames.clear(frame);
     }
 
-    /// The query no longer uses the page it was granted.
+    /// Releases the page that the query was granted.
     pub(crate) fn unpin(&mut self, query: QueryId) {
         if let Some(frame) = self.state.queries.get_mut(query).pinned.take() {
             self.state.frames.get_mut(frame).pins -= 1;
@@ -206,14 +206,15 @@ impl Pool {
         }
     }
 
-    /// Whether queries lack frames and nothing is pending that would free one.
+    /// True if queries lack frames and no pending work will free one.
     pub(crate) fn is_stuck(&self) -> bool {
         let mut active = self.state.queries.queries.values().filter(|q| q.phase == Phase::Active);
         active.all(|q| matches!(q.request, Some((_, Lacking::Frame))))
             && self.state.frames.frames.iter().all(|f| f.transfer == Transfer::Idle)
     }
 
-    /// The mechanism's last resort: gives the oldest frame, whatever its owner, to the first query that lacks one.
+    /// The mechanism's last resort: gives the oldest frame, regardless of its owner, to the first query that
+    /// lacks one.
     pub(crate) fn force(&mut self, actions: &mut Vec<Action>) -> bool {
         let frames = self.state.frames.iter().filter(|(_, f)| f.may_leave());
         let Some((frame, _)) = frames.min_by_key(|(frame, f)| (!f.is_clean(), f.used, *frame)) else {

@@ -1,4 +1,4 @@
-//! The facts of a pool, for policies.
+//! Facts of a pool, for policies.
 
 use coscan_core::Instant;
 
@@ -16,7 +16,7 @@ pub struct PoolState {
 }
 
 impl PoolState {
-    /// When the last event happened.
+    /// The time of the last event.
     pub fn now(&self) -> Instant {
         self.now
     }

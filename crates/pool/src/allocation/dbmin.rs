@@ -1,20 +1,20 @@
-//! How many frames is each open file worth, and how is it to replace inside them?
+//! DBMIN: frames for each open file instance, with replacement inside them, by locality sets.
 //!
-//! Every open file instance has a locality set: a desired size and a way to replace pages in it, both given when the
-//! instance is opened, from the query locality set model. Frames outside locality sets are on the free list, and
-//! their pages can still be found. Changes of a locality set move no pages; the set only records which pages the
-//! instance is working with.
+//! Every open file instance has a locality set: a desired size and a way to replace pages in it. Both are
+//! given when the instance is opened, by the query locality set model. Frames outside locality sets are on
+//! the free list, and their pages can still be found. A change of a locality set moves no pages: the set only
+//! records which pages the instance works with.
 //!
-//! Source: DBMIN, Chou & DeWitt 1985, section 3.2. A request finds its page (1) in the instance's own set: only the
-//! order of use changes; (2) in memory outside the set: if the page has an owner it is simply used, otherwise it
-//! joins the set, and if the set is then larger than its size it releases one page by its own replacement; (3) not in
-//! memory: it is read into the oldest frame of the free list, then as in (2). Queries run while the sizes add up to
-//! less than all frames.
-//! **Choice:** the page that has just joined is not the one that is released: under MRU and LIFO it is the one before
-//! it.
-//! **Choice:** where locality sets have all frames (without load control, or for a single query) a page of the own
-//! set leaves for the missing one.
-//! **Choice:** while a query is suspended its sets are empty and do not count.
+//! Source: DBMIN, Chou & DeWitt 1985, section 3.2. A request finds its page in one of three places. (1) In
+//! the instance's own set: only the order of use changes. (2) In memory outside the set: if the page has an
+//! owner it is simply used, otherwise it joins the set. If the set then exceeds its size it releases one page
+//! by its own replacement. (3) Not in memory: the page is read into the oldest frame of the free list, then
+//! as in (2). Queries run while the sizes add up to less than all frames.
+//! **Choice:** the page that has just joined is never the one released. Under MRU and LIFO the page before it
+//! is released.
+//! **Choice:** where locality sets have all frames (without load control, or for a single query), a page of
+//! the own set is evicted for the missing one.
+//! **Choice:** while a query is suspended, its sets are empty and do not count.
 //! Cost: logarithmic in the locality set.
 
 use std::collections::BTreeMap;
@@ -31,11 +31,11 @@ use crate::state::PoolState;
 /// A page that is being read needs a frame before its set has released one.
 const SPARE_FRAMES: u32 = 1;
 
-/// See the documentation of the module.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub struct Dbmin {
     sets: Sets<LocalitySet>,
-    /// What the open instances of each query want, in pages.
+    /// Frames that the open instances of each query want, in pages.
     wanted: BTreeMap<QueryId, u32>,
 }
 
@@ -43,7 +43,7 @@ pub struct Dbmin {
 struct LocalitySet {
     size: u32,
     replacement: LocalReplacement,
-    /// In order of use or of arrival, as the replacement wants it.
+    /// In order of use or of arrival, depending on the replacement.
     pages: Ordered,
 }
 
@@ -65,7 +65,7 @@ impl LocalitySet {
         }
     }
 
-    /// The page to release if there are more than the size, other than `taken`.
+    /// The page to release if the set exceeds its size; never `taken`.
     fn surplus(&self, taken: FrameNo) -> Option<FrameNo> {
         if self.pages.len() > self.size { self.first_to_go(|frame| frame != taken) } else { None }
     }

@@ -1,13 +1,13 @@
-//! How much room does each type of page get?
+//! Domain separation: a fixed share of the frames for each type of page.
 //!
-//! Every type of page has its own domain of frames with a fixed size and LRU. A domain without a free frame borrows
-//! one from another domain.
+//! Every type of page has its own domain of frames with a fixed size and LRU replacement. A domain without a
+//! free frame borrows one from another domain.
 //!
-//! Source: Reiter 1976, as described in Chou & DeWitt 1985, section 2.1. The weakness that they name is kept on
-//! purpose: domains are static, and nothing protects one user from another.
-//! **Choice:** there are two domains, because pages do not tell their level in an index: pages of indexes, with a
-//! quarter of the frames (at least one), and all others. A borrower is above its size, so the frame that it borrowed
-//! is its first victim.
+//! Source: Reiter 1976, as described in Chou & DeWitt 1985, section 2.1. The weaknesses that they name are
+//! kept on purpose: domains are static, and one user is not protected from another.
+//! **Choice:** there are two domains, because pages do not tell their level in an index. Pages of indexes get
+//! a quarter of the frames (at least one), all other pages the rest. A borrower is above its size, so the
+//! frame that it borrowed is its first victim.
 //! **Cost:** logarithmic in the domain.
 
 use super::ordered::Ordered;
@@ -17,10 +17,10 @@ use crate::ids::{FrameNo, PageId, QueryId, SetId};
 use crate::queries::Reference;
 use crate::state::PoolState;
 
-/// The frames of this part of the pool are the domain of indexes: one in four.
+/// The domain of indexes gets one frame in this many.
 const INDEX_DIVISOR: u32 = 4;
 
-/// See the module's text.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct DomainSeparation {
     domains: [Domain; 2],
@@ -33,7 +33,7 @@ struct Domain {
 }
 
 impl DomainSeparation {
-    /// The policy for a pool of this many frames.
+    /// The policy for a pool of `frames` frames.
     pub fn new(frames: u32) -> Self {
         let index = (frames / INDEX_DIVISOR).clamp(1, frames.max(1));
         let domain = |frames_max| Domain { frames_max, ..Domain::default() };

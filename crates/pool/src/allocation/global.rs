@@ -1,14 +1,14 @@
-//! Which of all pages is evicted, whatever query it belongs to?
+//! Global replacement: one page replacement policy over all frames.
 //!
-//! One replacement policy over all frames: it knows nothing of queries or files, no frame has an owner, and no query
-//! has a demand for load control. The replacement policy is any [`PageReplacement`].
+//! The policy knows neither queries nor files. Frames have no owner, and queries have no demand for load
+//! control. The replacement policy is any [`PageReplacement`].
 //!
-//! Source: Chou & DeWitt 1985, section 4.2 (RAND, FIFO, CLOCK). Their CLOCK prefers clean pages: in the first sweep
-//! it schedules an unreferenced dirty page for writing and passes over it, in the second it takes any unreferenced
-//! page. A replacement policy is told which pages are dirty. Dirty pages that it passes over are written when the
-//! device is idle.
+//! Source: Chou & DeWitt 1985, section 4.2 (RAND, FIFO, CLOCK). Their CLOCK prefers clean pages. In the first
+//! sweep it schedules an unreferenced dirty page for writing and passes over it; in the second it takes any
+//! unreferenced page. A replacement policy is told which pages are dirty. Dirty pages that it passes over are
+//! written when the device is idle.
 //! **Choice:** policies with a history remember up to eight evicted pages per frame.
-//! **Cost:** that of the replacement policy, and a look-up. A victim costs a look at every dirty page.
+//! **Cost:** that of the replacement policy, and a look-up. Choosing a victim is linear in the dirty pages.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,15 +20,16 @@ use crate::queries::Reference;
 use crate::replacement::PageReplacement;
 use crate::state::PoolState;
 
-/// Pages that left are remembered up to this many per frame.
+/// Evicted pages that are remembered, per frame.
 const HISTORY_PER_FRAME: usize = 8;
 
-/// See the module's text.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct Global {
     replacement: Box<dyn PageReplacement>,
     directory: Directory,
-    /// Pages that the replacement policy takes for dirty. It learns of writes when a victim is needed.
+    /// Pages that the replacement policy takes for dirty. It learns of completed writes when a victim is
+    /// needed.
     dirty: Vec<PageSlot>,
 }
 
@@ -43,7 +44,7 @@ impl Global {
         }
     }
 
-    /// Tells the replacement policy which pages were written since it asked last.
+    /// Tells the replacement policy which pages were written since its last victim.
     fn note_clean(&mut self, state: &PoolState) {
         let Global { replacement, directory, dirty } = self;
         dirty.retain(|slot| {
@@ -65,7 +66,7 @@ impl AllocationPolicy for Global {
         _steps: &mut Vec<Step>,
     ) {
         let slot = self.directory.slot_in(frame, reference.page);
-        // A page for which several queries waited is granted several times, and comes once.
+        // A page for which several queries waited is granted several times, but admitted once.
         if self.directory.admit(slot, frame) {
             self.replacement.on_admit(slot);
         } else {
@@ -121,15 +122,15 @@ impl AllocationPolicy for Global {
     fn members(&self, _out: &mut Vec<(FrameNo, SetId)>) {}
 }
 
-/// Which page has which slot, and in which frame it is.
+/// The slot of each page, and its frame.
 #[derive(Debug, Default)]
 struct Directory {
     slots: BTreeMap<PageId, PageSlot>,
-    /// By frame: whose page was admitted to it last.
+    /// By frame: the page that was admitted to it last.
     in_frames: Vec<PageSlot>,
     entries: Vec<Entry>,
-    /// Evicted pages, oldest first, each with the number of its eviction. Pages that came back stay in it under a
-    /// number that is not their last.
+    /// Evicted pages, oldest first, each with the number of its eviction. A page that was read again stays
+    /// here under an outdated number.
     gone: VecDeque<(PageSlot, u64)>,
     departures: u64,
     history_max: usize,
@@ -173,7 +174,7 @@ impl Directory {
         (entry.page == page && entry.frame == Some(frame)).then_some(slot)
     }
 
-    /// Notes where the page is; false if that was known.
+    /// Notes the frame of a page; false if it was known.
     fn admit(&mut self, slot: PageSlot, frame: FrameNo) -> bool {
         let at = frame.0 as usize;
         if at >= self.in_frames.len() {
@@ -183,12 +184,12 @@ impl Directory {
         self.entries[slot.0 as usize].frame.replace(frame).is_none()
     }
 
-    /// Notes whether the page is dirty; true if that was not so before.
+    /// Notes whether the page is dirty; true if this is a change.
     fn mark_dirty(&mut self, slot: PageSlot, dirty: bool) -> bool {
         std::mem::replace(&mut self.entries[slot.0 as usize].dirty, dirty) != dirty
     }
 
-    /// Notes that the page was evicted. A page that was evicted long before may be forgotten for it.
+    /// Notes that the page was evicted. The page evicted longest ago may be forgotten for it.
     fn evict(&mut self, slot: PageSlot) -> Option<PageSlot> {
         self.departures += 1;
         let entry = &mut self.entries[slot.0 as usize];

@@ -1,10 +1,11 @@
-//! Which type of page is worth least?
+//! Group LRU: a fixed ranking of page types.
 //!
-//! Pages are grouped by type, and the groups have a fixed order. A victim is taken from the lowest group that has
-//! one, by LRU. No group has a size: a high group can grow until the lower ones are empty.
+//! Pages are grouped by type, and the groups have a fixed order. A victim is taken by LRU from the lowest
+//! group that has one. Groups have no size: a high group can grow until the lower ones are empty.
 //!
 //! Source: group LRU (Hawthorn, in Nyberg 1984), as described in Chou & DeWitt 1985, section 2.1.
-//! **Choice:** from low to high: pages that are passed once, pages accessed at random, pages read again, indexes.
+//! **Choice:** from low to high: pages that are passed once, pages accessed at random, pages read again,
+//! indexes.
 //! Cost: logarithmic in the group; linear in the pages in use or being read at the head of its list.
 
 use super::ordered::Ordered;
@@ -14,7 +15,7 @@ use crate::ids::{FrameNo, PageId, QueryId, SetId};
 use crate::queries::Reference;
 use crate::state::PoolState;
 
-/// See the module's text.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub struct GroupLru {
     groups: [Ordered; PageType::ALL.len()],

@@ -1,11 +1,11 @@
-//! How many frames must a query have so that its loops stay in memory?
+//! Hot set: enough frames for a query to keep its loops in memory.
 //!
-//! Every query gets a private LRU list of its hot set size, and runs only if that many frames are available. Pages
-//! that it drops go to the free list, where they can still be found.
+//! Every query gets a private LRU list of its hot set size, and runs only if that many frames are available.
+//! Pages that it drops go to the free list, where they can still be found.
 //!
 //! Source: Sacco & Schkolnick 1982, as described in Chou & DeWitt 1985, sections 2.3 and 4.2.
-//! **Choice:** a query whose list is full drops its oldest page before it asks for a frame, so that hot sets may add
-//! up to all frames. A page that another query owns is used and stays that query's.
+//! **Choice:** a query whose list is full drops its oldest page before it asks for a frame, so that hot sets
+//! may add up to all frames. A page that another query owns is used, and its owner keeps it.
 //! Cost: logarithmic in the hot set.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::ids::{FrameNo, PageId, QueryId, SetId};
 use crate::queries::Reference;
 use crate::state::PoolState;
 
-/// See the module's text.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub struct HotSet {
     /// The pages of each query, in order of use.
@@ -27,7 +27,7 @@ pub struct HotSet {
     pages_max: BTreeMap<QueryId, u32>,
 }
 
-/// Drops the oldest pages of a list until there are at most this many.
+/// Drops the oldest pages of a list until at most `pages` are left.
 fn shrink(lru: &mut Ordered, pages: u32, steps: &mut Vec<Step>) {
     let surplus = lru.len().saturating_sub(pages) as usize;
     let dropped: Vec<FrameNo> = lru.iter().take(surplus).collect();

@@ -1,15 +1,15 @@
-//! Which relation can spare a page?
+//! Kaplan's policy: resident sets of relations in an order of priority.
 //!
-//! Every relation in use has a resident set. The sets are in an order of priority, with the free list first. A victim
-//! is taken from the first set that has one: the page that was used last, except the very last one, which is the
-//! relation's active page.
+//! Every relation in use has a resident set. The sets are in an order of priority, with the free list first.
+//! A victim is taken from the first set that has one. It is the most recently used page except the very last
+//! one, which is the relation's active page.
 //!
-//! Source: the "new" algorithm of Kaplan 1980, as described in Chou & DeWitt 1985, section 2.2. Heuristics decide the
-//! place of a relation: near the front if its pages are unlikely to be used again.
+//! Source: the "new" algorithm of Kaplan 1980, as described in Chou & DeWitt 1985, section 2.2. Heuristics
+//! decide the place of a relation: it is near the front if its pages are unlikely to be used again.
 //! **Choice:** the most demanding of a relation's open instances decides its place, by type of page (see
-//! `page_type`); of equals the one that has been in use longest is first. Queries that share a relation share its set
-//! and its active page. If only active pages are left, the relation gives its own. The set is released when no query
-//! has the relation open.
+//! `page_type`). Of equal relations, the one that has been in use longest is first. Queries that share a
+//! relation share its set and its active page. If only active pages are left, the relation gives its own. The
+//! set is released when all queries have closed the relation.
 //! **Cost:** a victim is linear in the relations in use and in the pages in use in their sets.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::ids::{FileId, FrameNo, PageId, QueryId, SetId};
 use crate::queries::{Instance, Reference};
 use crate::state::PoolState;
 
-/// See the module's text.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub struct Kaplan {
     relations: BTreeMap<FileId, Relation>,
@@ -30,11 +30,11 @@ pub struct Kaplan {
 
 #[derive(Debug, Default)]
 struct Relation {
-    /// When it came into use.
+    /// Time at which it came into use.
     since: u64,
-    /// How many instances there are of each type.
+    /// Number of open instances of each type.
     open: BTreeMap<PageType, u32>,
-    /// Its pages in order of use.
+    /// Pages in order of use.
     resident: Ordered,
 }
 

@@ -1,16 +1,16 @@
-//! How many queries may run at once?
+//! Load control: the number of queries that may run at once.
 //!
-//! There are two answers. By predicted demand: a query runs if the frames that all running queries want for
-//! themselves fit; the allocation policy says how many a query wants. By feedback: if the device is busier than a
-//! threshold, one query less may run, otherwise one more.
+//! There are two kinds. By predicted demand, a query runs if the frames that all running queries want for
+//! themselves fit; the allocation policy says how many a query wants. By feedback, one query less may run if
+//! the device is busier than a threshold, otherwise one more.
 //!
-//! Source: Chou & DeWitt 1985, sections 3.2 and 4.2 (demand; the query that asks for more is the one that stops, as
-//! in VMOS) and 4.3 (feedback: estimator, optimizer, control switch; the "50 % rule" of Leroudier & Potier 1976; they
-//! found 87 % to be best).
-//! **Choice:** a query that is alone always runs, whatever it wants.
-//! **Choice:** the estimator is a moving mean in which the last sample has a weight of one half. The optimizer
-//! changes the number by one query per sample. The control switch stops queries when they fault, as under predicted
-//! demand, and starts the first that waits.
+//! Source: Chou & DeWitt 1985, sections 3.2 and 4.2 (demand; the query that asks for more is the one that
+//! stops, as in VMOS) and 4.3 (feedback: estimator, optimizer, control switch; the "50 % rule" of Leroudier &
+//! Potier 1976; they found 87 % to be best).
+//! **Choice:** a query that is alone always runs, whatever its demand.
+//! **Choice:** the estimator is a moving mean in which the last sample has a weight of one half. The
+//! optimizer changes the number by one query per sample. The control switch stops queries when they fault, as
+//! under predicted demand, and starts the first that waits.
 //! **Cost:** constant; adding up demands is linear in the running queries.
 
 use std::fmt::{self, Debug};
@@ -23,20 +23,20 @@ use crate::error::PoolConfigError;
 pub struct Load {
     /// Frames of the pool.
     pub frames: u32,
-    /// Frames that must be left over.
+    /// Frames that must remain free.
     pub spare: u32,
-    /// Frames that running queries want, all together.
+    /// Frames that running queries want, in total.
     pub demanded: u64,
-    /// Queries that run.
+    /// Running queries.
     pub active: u32,
 }
 
 /// Decides whether queries may run.
 pub trait LoadControl: Debug + Send {
-    /// Whether a query that wants this many frames may run beside this load.
+    /// True if a query that wants `wanted` frames may run in addition to this load.
     fn admits(&self, load: Load, wanted: u32) -> bool;
 
-    /// Whether a running query that has just asked for more must stop. It is part of the load.
+    /// True if a running query that has just asked for more must stop. The load includes this query.
     fn sheds(&self, load: Load) -> bool;
 
     /// The device was busy for this many thousandths of the time.
@@ -104,7 +104,7 @@ impl LoadControl for Feedback {
     }
 }
 
-/// The kinds of load control there are.
+/// The kinds of load control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LoadControlName {
     /// None: every query runs at once.
@@ -113,7 +113,7 @@ pub enum LoadControlName {
     Predicted,
     /// By feedback on the utilisation of the device.
     Feedback {
-        /// The utilisation that is aimed at, in thousandths of the time.
+        /// The target utilisation, in thousandths of the time.
         threshold_permille: u32,
     },
 }

@@ -1,10 +1,10 @@
-//! Who owns a frame, and which one does a request get? The allocation policies of the page-level pool.
+//! Allocation policies of the page-level pool: ownership of frames, and the frame for each request.
 //!
-//! A policy may divide frames into sets (of a query, a file instance, a domain, a relation). It is told of every
-//! reference and answers with [`Step`]s: a frame joins a set, or is released to the free list. It is asked for a
-//! victim when a request needs a frame. The mechanism in `pool` applies its answers, keeps the frames without owner
-//! in order of use, writes dirty frames after their release, and admits and suspends queries as [`load_control`]
-//! says.
+//! A policy may divide frames into sets (of a query, a file instance, a domain, a relation). It is told of
+//! every reference and answers with [`Step`]s: a frame joins a set, or is released to the free list. It is
+//! asked for a victim when a request needs a frame. The mechanism in `pool` applies its answers and keeps the
+//! frames without owner in order of use. It writes dirty frames after their release, and admits and suspends
+//! queries as [`load_control`] decides.
 //!
 //! | name | frames are kept apart by | replacement |
 //! |---|---|---|
@@ -36,35 +36,35 @@ use crate::queries::{Instance, Reference};
 use crate::state::PoolState;
 use coscan_core::Span;
 
-/// What the mechanism does for a policy.
+/// An instruction of a policy to the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The frame belongs to a set from now on.
+    /// The frame joins a set.
     Take {
         /// The frame.
         frame: FrameNo,
         /// The set.
         set: SetId,
     },
-    /// The frame has no owner any more; its page can still be found. If it is dirty it is written when the device is
+    /// The frame loses its owner; its page can still be found. A dirty page is written when the device is
     /// idle.
     Release {
         /// The frame.
         frame: FrameNo,
     },
-    /// The frame is likely to be evicted soon: if it is dirty it is written when the device is idle.
+    /// The frame is likely to be evicted soon. A dirty page is written when the device is idle.
     Clean {
         /// The frame.
         frame: FrameNo,
     },
 }
 
-/// Decides who owns frames and which page is evicted.
+/// Decides the owner of each frame and the page to evict.
 pub trait AllocationPolicy: Debug + Send {
     /// A query has started; it may have to wait before it runs.
     fn on_query_started(&mut self, _query: QueryId, _demand: Demand) {}
 
-    /// A query is over; its files are closed already.
+    /// A query has ended; its files are closed already.
     fn on_query_ended(&mut self, _query: QueryId, _steps: &mut Vec<Step>) {}
 
     /// A query was suspended: its sets must be released.
@@ -82,7 +82,8 @@ pub trait AllocationPolicy: Debug + Send {
     /// A request found its page missing. Called once per request, before a victim is looked for.
     fn on_fault(&mut self, _reference: &Reference, _steps: &mut Vec<Step>) {}
 
-    /// A reference is being granted: the page is in this frame, found there or just arrived.
+    /// A reference is being granted: the page is in this frame, because it was found there or has just
+    /// arrived.
     fn on_reference(
         &mut self,
         state: &PoolState,
@@ -91,11 +92,11 @@ pub trait AllocationPolicy: Debug + Send {
         steps: &mut Vec<Step>,
     );
 
-    /// A page leaves its frame; `owner` is the set it belonged to, if any.
+    /// A page leaves its frame; `owner` is the set that it belonged to, if any.
     fn on_evict(&mut self, frame: FrameNo, page: PageId, owner: Option<SetId>);
 
-    /// The frame for a missing page, among those for which [`may_leave`](crate::Frame::may_leave) holds. With `None`
-    /// the request waits until something changes.
+    /// The frame for a missing page, among those for which [`may_leave`](crate::Frame::may_leave) holds. With
+    /// `None` the request waits until something changes.
     fn choose_victim(
         &mut self,
         state: &PoolState,
@@ -103,12 +104,12 @@ pub trait AllocationPolicy: Debug + Send {
         steps: &mut Vec<Step>,
     ) -> Option<FrameNo>;
 
-    /// The frames that a query wants for itself, as far as the policy knows; for load control.
+    /// The frames that a query wants for itself, as far as the policy knows. Load control uses it.
     fn demand(&self, query: QueryId) -> u32;
 
-    /// Frames that must be left over when all demands are met, so that the policy can make progress.
+    /// Frames that must remain when all demands are met, so that the policy can make progress.
     fn spare_frames(&self) -> u32;
 
-    /// Appends every frame that it holds to be owned, with its set; for checks.
+    /// Appends every frame that the policy takes to be owned, with its set. Checks use it.
     fn members(&self, out: &mut Vec<(FrameNo, SetId)>);
 }

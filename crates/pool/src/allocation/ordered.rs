@@ -1,6 +1,6 @@
-//! Frames in an order, for the sets of allocation policies: first to last, any of them found by its number.
+//! Ordered frames for the sets of allocation policies: first to last, each found by its number.
 //!
-//! What the order means (arrival, use) is the policy's.
+//! The policy defines the order (arrival, use).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    /// Puts the frame last, wherever it was before.
+    /// Puts the frame last, from any place.
     pub(super) fn put_last(&mut self, frame: FrameNo) {
         self.remove(frame);
         self.by_place.insert(self.next, frame);
@@ -23,7 +23,7 @@ impl Ordered {
         self.next += 1;
     }
 
-    /// Takes the frame out; false if it is not in.
+    /// Takes the frame out; false if it is not in the list.
     pub(super) fn remove(&mut self, frame: FrameNo) -> bool {
         let place = self.places.remove(&frame);
         place.is_some_and(|place| self.by_place.remove(&place).is_some())

@@ -1,7 +1,7 @@
-//! The types of pages for the policies that treat types differently.
+//! Page types, for the policies that treat types differently.
 //!
-//! A reference names the instance, not the level of an index on which the page lies. **Choice:** the type of a page
-//! is that of the last reference to it, by the pattern of the instance.
+//! A reference names the instance, not the level of an index on which the page lies. **Choice:** the type of
+//! a page is that of the last reference to it, by the pattern of the instance.
 
 use crate::locality::Pattern;
 
@@ -12,7 +12,7 @@ pub(super) enum PageType {
     Passed,
     /// Data that is accessed at random.
     Random,
-    /// Data of which parts or the whole are read again.
+    /// Data that is read again, in whole or in part.
     Reread,
     /// Indexes that are descended.
     Index,

@@ -8,9 +8,9 @@ use super::Step;
 use super::ordered::Ordered;
 use crate::ids::{FrameNo, PageId, SetId};
 
-/// What is in a set.
+/// The content of a set.
 pub(super) trait Members {
-    /// The frames in it, first to leave first.
+    /// The frames of the set, first to leave first.
     fn frames(&self) -> impl Iterator<Item = FrameNo>;
 
     /// A page was evicted from its frame.
@@ -42,7 +42,7 @@ macro_rules! frames_are_in {
 
 pub(super) use frames_are_in;
 
-/// Sets by the name under which the pool knows them.
+/// Sets by their id in the pool.
 #[derive(Debug)]
 pub(super) struct Sets<S> {
     sets: BTreeMap<SetId, S>,

@@ -1,16 +1,17 @@
-//! Which pages has a query used lately?
+//! Working set: the pages that a query used within a window of its own time.
 //!
-//! A query keeps the pages that it used within a window of its own processor time. The working set is computed again
-//! when the query faults and when its time slice ends, not at every reference.
+//! A query keeps the pages that it used within a window of its own processor time. The working set is
+//! recomputed when the query faults and when its time slice ends, not at every reference.
 //!
-//! Source: Denning 1968, with the two windows (10 ms and 15 ms) of Chou & DeWitt 1985, section 4.2; the query says
-//! which one it gets ([`Demand::working_set_window`]). Load control suspends a query that needs a frame when all
-//! belong to working sets. A working set consists of pages, and its time is the query's own. A suspended query loses
-//! its frames but not its working set, which counts until the pages fall out of the window, resident or not.
-//! **Choice:** the demand of a query is its working set and the page it is faulting for; that of a new query is the
-//! mean of the others. A page that another query holds is not in it: each page has one holder.
-//! **Choice:** a query that finds no frame without owner although it may run (without load control, or alone) drops
-//! its own oldest page.
+//! Source: Denning 1968, with the two windows (10 ms and 15 ms) of Chou & DeWitt 1985, section 4.2; the query
+//! says which one it gets ([`Demand::working_set_window`]). Load control suspends a query that needs a frame
+//! when all frames belong to working sets. A working set consists of pages, and its time is the query's own.
+//! A suspended query loses its frames but keeps its working set. The set counts until the pages fall out of
+//! the window, resident or not.
+//! **Choice:** the demand of a query is its working set and the page it is faulting for. The demand of a new
+//! query is the mean of the others. A page that another query holds is not in it: each page has one holder.
+//! **Choice:** a query may run and still find no frame without owner (without load control, or alone). It
+//! then drops its own oldest page.
 //! **Cost:** a reference is logarithmic in the working set, a fault linear in the pages that fall out of it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,7 @@ use crate::queries::Reference;
 use crate::state::PoolState;
 use coscan_core::Span;
 
-/// See the module's text.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub struct WorkingSet {
     queries: Sets<Recent>,
@@ -41,7 +42,7 @@ struct Recent {
 #[derive(Clone, Copy, Debug)]
 struct Use {
     last: Span,
-    /// Which query holds it; `None` if its frame was lost.
+    /// The frame that holds it; `None` if the frame was lost.
     frame: Option<FrameNo>,
 }
 
@@ -65,7 +66,7 @@ impl Recent {
         self.by_use.insert((cpu, page));
     }
 
-    /// Drops what was not used within the window before `cpu`.
+    /// Drops the pages that were not used within the window before `cpu`.
     fn recompute(&mut self, cpu: Span, steps: &mut Vec<Step>) {
         let horizon = cpu.as_nanos().saturating_sub(self.window.as_nanos());
         while let Some((used, page)) = self.by_use.first().copied()

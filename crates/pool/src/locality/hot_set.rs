@@ -1,16 +1,16 @@
-//! How many frames does a query need so that it reads no page twice, if all its frames are one LRU list? (The hot set
-//! model of Sacco & Schkolnick, VLDB 1982, as Chou & DeWitt 1985 describe it in section 2.3.)
+//! The hot set model: the frames that a query needs to read each page once, if all its frames are one LRU
+//! list (Sacco & Schkolnick, VLDB 1982, as Chou & DeWitt 1985 describe it in section 2.3).
 //!
-//! DBMIN is compared with this model. It gives one number for a whole query, suits LRU, and does not know the phases
-//! of a query. It uses the plans of the query locality set model and none of its rules.
+//! DBMIN is compared with this model. The model gives one number for a whole query, suits LRU, and ignores
+//! the phases of a query. It uses the plans of the query locality set model and none of its rules.
 
 use super::plan::{Instance, QueryPlan};
 use super::set::Reference;
 
 impl Instance {
-    /// The pages in the instance's loop, and those of a smaller loop inside it: with fewer frames than the first
-    /// LRU loses every page before it is wanted again, and with fewer than the second even those of the inner
-    /// loop. Equal when there is one loop only.
+    /// The pages in the instance's loop, and those of a smaller loop inside it. With fewer frames than the
+    /// first, LRU evicts every page before its next use. With fewer than the second, it evicts even those of
+    /// the inner loop. Both are equal if there is one loop only.
     fn loop_pages(&self) -> (u32, u32) {
         match &self.reference {
             Reference::LoopingSequential { file } => (1, file.pages.max(1)),
@@ -21,8 +21,8 @@ impl Instance {
                 (1, u32::try_from(*cluster).unwrap_or(u32::MAX).clamp(1, file.pages.max(1)))
             }
             Reference::HierarchicalThenClustered { index, cluster } => (1, index.leaves().pages_of(*cluster)),
-            // A hash file is searched everywhere: its pages are a loop, even if they come in no order. A relation
-            // with fewer requests for records than pages has none.
+            // A hash file is searched in all places: its pages are a loop, even if their order is random. A
+            // relation with fewer requests for records than pages has no loop.
             Reference::IndependentRandom { file, accesses } if *accesses > u64::from(file.pages) => {
                 (1, file.pages.max(1))
             }
@@ -34,9 +34,9 @@ impl Instance {
     }
 }
 
-/// The hot points of a query, in pages and ascending: the buffer sizes at which the number of its page faults drops
-/// because one more loop fits. The first is one frame for each stream of pages. Each following one adds a loop, the
-/// smallest first.
+/// The hot points of a query, in pages and ascending. These are the buffer sizes at which the number of its
+/// page faults drops because one more loop fits. The first is one frame for each stream of pages. Each
+/// following one adds a loop, the smallest first.
 pub fn hot_points(plan: &QueryPlan) -> Vec<u32> {
     let loops: Vec<_> = plan.instances().iter().map(Instance::loop_pages).collect();
     let streams = loops.iter().fold(0u32, |sum, (least, _)| sum.saturating_add(*least));
@@ -51,7 +51,8 @@ pub fn hot_points(plan: &QueryPlan) -> Vec<u32> {
     points
 }
 
-/// The hot set size of a query: its largest hot point that fits into this many frames, or the smallest if none does.
+/// The hot set size of a query: its largest hot point that fits into `frames` frames, or its smallest if none
+/// fits.
 pub fn hot_set_pages(plan: &QueryPlan, frames: u32) -> u32 {
     let points = hot_points(plan);
     points.iter().rev().find(|&&pages| pages <= frames).or(points.first()).copied().unwrap_or(1)

@@ -1,19 +1,19 @@
-//! Which file instances does a query open, and how will it reference each? (Chou & DeWitt 1985, section 3.1: every
-//! operation is a composition of simple patterns.)
+//! Query plans: the file instances that a query opens, and the reference pattern of each (Chou & DeWitt 1985,
+//! section 3.1: every operation is a composition of simple patterns).
 //!
-//! A plan here is what the six queries of the paper need: a selection, perhaps a join, perhaps a stored result.
+//! A plan covers the six queries of the paper: a selection, an optional join and an optional stored result.
 //! Access paths and statistics (sizes, selected tuples, clusters) are given; nothing is optimized.
 
 use super::set::{FileSize, IndexSize, LocalityModel, LocalitySet, Reference};
 
-/// A query: a selection, optionally a join, and whether the result is stored.
+/// A query: a selection, an optional join, and an optional stored result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryPlan {
-    /// The relation that is selected from; it is the outer relation of a join.
+    /// The selection. Its relation is the outer relation of a join.
     pub select: Select,
-    /// What happens to the tuples selected.
+    /// The use of the selected tuples.
     pub join: Join,
-    /// Is the result written to a temporary file?
+    /// True if the result is written to a temporary file.
     pub stores_result: bool,
 }
 
@@ -22,24 +22,24 @@ pub struct QueryPlan {
 pub struct Select {
     /// The relation.
     pub file: FileSize,
-    /// How its tuples are found.
+    /// The access path to its tuples.
     pub path: AccessPath,
-    /// How many tuples are selected.
+    /// Number of selected tuples.
     pub selected: u64,
 }
 
-/// How a selection finds its tuples.
+/// The way in which a selection finds its tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessPath {
     /// The whole file is read.
     Scan,
-    /// Through an index in whose order the file is.
+    /// Through an index; the file is in the index's order.
     ClusteredIndex,
-    /// Through an index in another order than the file.
+    /// Through an index; the file is in another order.
     NonClusteredIndex,
 }
 
-/// What is done with every tuple of the outer relation.
+/// The work for every tuple of the outer relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Join {
     /// Nothing.
@@ -51,16 +51,16 @@ pub enum Join {
     },
     /// The inner relation is searched through an index.
     Index(IndexJoin),
-    /// Both relations are in the order of the key; records of the inner one with the same key are read again for
-    /// every tuple of the outer one with this key.
+    /// Both relations are in the order of the key. Records of the inner one with the same key are read again
+    /// for every tuple of the outer one with this key.
     Merge {
         /// The inner relation.
         inner: FileSize,
         /// Its largest number of records with the same key.
         cluster: u64,
     },
-    /// A hash file is made of the tuples selected; another relation is scanned, and each of its tuples searched
-    /// in it.
+    /// A hash file is made of the selected tuples. Another relation is scanned, and each of its tuples is
+    /// searched in the hash file.
     Hash {
         /// The hash file.
         table: FileSize,
@@ -76,22 +76,22 @@ pub struct IndexJoin {
     pub inner: FileSize,
     /// The index.
     pub index: IndexSize,
-    /// Is the inner relation in the order of the index?
+    /// True if the inner relation is in the order of the index.
     pub clustered: bool,
-    /// Do the tuples of the outer relation come in the order of the index?
+    /// True if the tuples of the outer relation come in the order of the index.
     pub outer_in_order: bool,
     /// The largest number of records of the inner relation with the same key.
     pub cluster: u64,
-    /// Is a key wanted by several tuples of the outer relation?
+    /// True if several tuples of the outer relation have the same key.
     pub outer_repeats: bool,
 }
 
-/// What a file instance is to its query.
+/// The role of a file instance in its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// The index that a selection goes through.
+    /// The index of the selection.
     OuterIndex,
-    /// The relation selected from.
+    /// The relation that is selected from.
     Outer,
     /// The index of the inner relation.
     InnerIndex,
@@ -108,9 +108,9 @@ pub enum Role {
 /// A file instance of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// What it is for.
+    /// Its role.
     pub role: Role,
-    /// How it will be referenced.
+    /// Its references.
     pub reference: Reference,
 }
 
@@ -130,8 +130,8 @@ impl QueryPlan {
         self.instances().iter().map(|i| (i.role, model.set(&i.reference))).collect()
     }
 
-    /// The frames of all locality sets together. A query that closes files before it opens others, as a hash join
-    /// does, never has them all at once.
+    /// The frames of all locality sets in total. A query that closes files before it opens others, such as a
+    /// hash join, never has all of them at once.
     pub fn locality_pages(&self, model: &LocalityModel) -> u32 {
         self.locality_sets(model).iter().fold(0, |sum, (_, set)| sum.saturating_add(set.pages))
     }
@@ -142,8 +142,8 @@ fn instance(role: Role, reference: Reference) -> Instance {
 }
 
 impl Select {
-    /// A scan is SS. An index is gone down once and then followed along its leaves, H/SS; the tuples behind a
-    /// clustered one are SS, those behind another IR (section 3.1).
+    /// A scan is SS. An index is descended once and then followed along its leaves, H/SS. The tuples behind a
+    /// clustered index are SS, those behind another index IR (section 3.1).
     fn instances(&self) -> Vec<Instance> {
         let index = || instance(Role::OuterIndex, Reference::HierarchicalThenSequential);
         let sequential = || instance(Role::Outer, Reference::StraightSequential);
@@ -170,7 +170,7 @@ impl Join {
                 let inner = Reference::ClusteredSequential { file: *inner, cluster: *cluster };
                 vec![instance(Role::Inner, inner)]
             }
-            // Random while it is filled and while it is searched: one instance for both.
+            // Random while it is filled and while it is searched: one instance serves both.
             Join::Hash { table, probe } => {
                 let accesses = outer_tuples.saturating_add(probe.records);
                 vec![
@@ -191,8 +191,8 @@ impl IndexJoin {
         ]
     }
 
-    /// Keys that come in order lead along the leaves, and only backwards by a cluster: H/CS. Others go down from
-    /// the root again and again: LH.
+    /// Ordered keys lead along the leaves, and backwards only by a cluster: H/CS. Other keys descend from the
+    /// root each time: LH.
     fn index_reference(&self, outer_tuples: u64) -> Reference {
         let index = self.index.clone();
         if self.outer_in_order {
@@ -202,8 +202,8 @@ impl IndexJoin {
         }
     }
 
-    /// In order on both sides: CS. Ordered keys that repeat, into a file in another order: CR (section 3.1). Else
-    /// IR.
+    /// Ordered on both sides: CS. Ordered keys that repeat, into a file in another order: CR (section 3.1).
+    /// Otherwise IR.
     fn inner_reference(&self, accesses: u64) -> Reference {
         let (file, cluster) = (self.inner, self.cluster);
         match (self.outer_in_order, self.clustered) {

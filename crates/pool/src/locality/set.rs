@@ -1,32 +1,32 @@
-//! How many frames is a file instance worth, and how should it replace inside them? (Chou & DeWitt 1985, section
-//! 3.2: one rule for each pattern.)
+//! Locality sets: frames for a file instance, and the replacement inside them (Chou & DeWitt 1985, section
+//! 3.2: one rule for each pattern).
 //!
-//! Queries and buffer pools are not known here: [`plan`](super::plan) says which references a query makes, and an
-//! allocation policy uses the answer.
+//! Queries and buffer pools are outside this module. [`plan`](super::plan) lists the references that a query
+//! makes, and an allocation policy uses the sets.
 
 use super::yao::pages_touched;
 use super::{LocalReplacement, Pattern};
 
-/// The default threshold of the rules for random references: a page is kept if it will be used ten more times or
-/// more. The paper does not give the threshold. Every value from 3 to 60 makes the locality sets of its six queries
-/// as large as the hot sets of Table 2, which they are said to resemble (section 4.1.1).
+/// The default threshold of the rules for random references: a page is kept if it will be used at least ten
+/// more times. The paper does not give the threshold. With every value from 3 to 60 the locality sets of its
+/// six queries are as large as the hot sets of Table 2, which they are said to resemble (section 4.1.1).
 pub const DEFAULT_BETA: f64 = 10.0;
 
-/// What the rules depend on besides the references.
+/// The parameters of the rules besides the references.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocalityModel {
-    /// Above which residual value `(k - b) / b` a page counts as likely to be wanted again.
+    /// Pages with a residual value `(k - b) / b` above this are expected to be used again.
     pub beta: f64,
-    /// The frames of the buffer pool: no set is made larger.
+    /// The frames of the buffer pool: the upper bound of each set.
     pub frames: u32,
 }
 
-/// Records (or index entries) and the pages they lie on, evenly.
+/// Records (or index entries) and the pages that hold them, evenly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileSize {
-    /// How many records.
+    /// Number of records.
     pub records: u64,
-    /// How many pages hold them; pages that hold no records (a header) do not count.
+    /// Number of pages that hold records; pages without records (a header) do not count.
     pub pages: u32,
 }
 
@@ -39,7 +39,7 @@ pub struct IndexSize {
     pub level_pages: Vec<u32>,
 }
 
-/// How a file instance will be referenced, with the numbers its rule needs.
+/// References to a file instance, with the numbers that its rule needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// SS: once from front to back; also the writing of a result.
@@ -51,19 +51,19 @@ pub enum Reference {
         /// The records of the largest cluster.
         cluster: u64,
     },
-    /// LS: the whole file again and again.
+    /// LS: the whole file repeatedly.
     LoopingSequential {
         /// The file.
         file: FileSize,
     },
-    /// IR: records that have nothing to do with each other.
+    /// IR: unrelated records.
     IndependentRandom {
         /// The file.
         file: FileSize,
-        /// How many records are wanted in all.
+        /// Total number of requested records.
         accesses: u64,
     },
-    /// CR: clusters of records wanted several times, lying anywhere in the file.
+    /// CR: clusters of records used several times, in any place of the file.
     ClusteredRandom {
         /// The file.
         file: FileSize,
@@ -81,41 +81,41 @@ pub enum Reference {
         /// The entries of the largest cluster.
         cluster: u64,
     },
-    /// LH: down an index again and again.
+    /// LH: down an index repeatedly.
     LoopingHierarchical {
         /// The index.
         index: IndexSize,
-        /// How many times.
+        /// Number of descents.
         accesses: u64,
     },
 }
 
-/// What the model says of a file instance when it is opened.
+/// The model's answer for a file instance when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalitySet {
-    /// How it will be referenced.
+    /// The pattern of references.
     pub pattern: Pattern,
-    /// The frames it is worth, at least one.
+    /// The frames for the instance, at least one.
     pub pages: u32,
-    /// Which page leaves when there are more.
+    /// The replacement when there are more pages.
     pub replacement: LocalReplacement,
 }
 
 impl LocalityModel {
-    /// The model with [`DEFAULT_BETA`] for a pool of this many frames.
+    /// The model with [`DEFAULT_BETA`] for a pool of `frames` frames.
     pub fn with_frames(frames: u32) -> Self {
         LocalityModel { beta: DEFAULT_BETA, frames }
     }
 
-    /// The locality set of an instance that is referenced like this.
+    /// The locality set of an instance with these references.
     ///
-    /// - SS, SH, H/SS: one page. Whatever replaces in a set of one; LRU.
+    /// - SS, SH, H/SS: one page. The replacement does not matter in a set of one; LRU.
     /// - CS, H/CS: the records of the largest cluster over the records on a page; FIFO.
     /// - LS: the pages of the file; MRU.
     /// - IR: `b` pages by Yao's formula if `(k - b) / b > beta`, else 1; LRU.
     /// - CR: the pages that the records of the largest cluster lie on, by Yao's formula (footnote 4); LRU.
-    /// - LH: `(1 + sum_{i=1..j} b_i) + 1`, with `j` the lowest level where `(k - b_i) / b_i > beta`; LIFO, which
-    ///   keeps the first that came, the root and the levels below it, and replaces in the last frame.
+    /// - LH: `(1 + sum_{i=1..j} b_i) + 1`, with `j` the lowest level where `(k - b_i) / b_i > beta`; LIFO,
+    ///   which keeps the first arrivals, the root and the levels below it, and replaces in the last frame.
     pub fn set(&self, reference: &Reference) -> LocalitySet {
         use LocalReplacement::{Fifo, Lifo, Lru, Mru};
         let (pages, replacement) = match reference {
@@ -134,7 +134,7 @@ impl LocalityModel {
         LocalitySet { pattern: reference.pattern(), pages: pages.min(self.frames).max(1), replacement }
     }
 
-    /// Is a page wanted again so often that it is worth keeping, when `accesses` touch `pages` pages?
+    /// True if `accesses` to `pages` pages use each page so often that it is worth keeping.
     fn worth_keeping(&self, accesses: u64, pages: f64) -> bool {
         residual_value(accesses, pages).is_some_and(|value| value > self.beta)
     }
@@ -163,8 +163,8 @@ impl LocalityModel {
     }
 }
 
-/// The residual value `(k - b) / b` of a page when `k` accesses touch `b` pages: how often each is wanted again.
-/// None if nothing is touched.
+/// The residual value `(k - b) / b` of a page when `k` accesses touch `b` pages: the number of repeated uses
+/// of each. `None` if the accesses touch no page.
 pub fn residual_value(accesses: u64, pages: f64) -> Option<f64> {
     (pages > 0.0).then(|| (accesses as f64 - pages) / pages)
 }
@@ -175,13 +175,13 @@ fn rounded(pages: f64) -> u32 {
 }
 
 impl FileSize {
-    /// The pages that this many neighbouring records fill, at least one.
+    /// The pages that `records` neighbouring records fill, at least one.
     pub fn pages_of(self, records: u64) -> u32 {
         let pages = (u128::from(records) * u128::from(self.pages)).div_ceil(u128::from(self.records.max(1)));
         u32::try_from(pages).unwrap_or(u32::MAX).min(self.pages).max(1)
     }
 
-    /// The pages that this many records touch, if they lie anywhere.
+    /// The pages that `records` records in any place touch.
     fn touched(self, records: u64) -> f64 {
         pages_touched(self.records, self.pages.into(), records)
     }

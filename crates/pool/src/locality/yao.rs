@@ -1,18 +1,19 @@
-//! How many pages do random record accesses touch? (Yao, CACM 1977; used by Chou & DeWitt 1985, section 3.2.)
+//! Yao's formula: the pages that random record accesses touch (Yao, CACM 1977; used by Chou & DeWitt 1985,
+//! section 3.2).
 //!
-//! Only additions, multiplications and divisions are used, so that the result is the same everywhere.
-//! [`set`](super::set) uses it.
+//! The code uses only additions, multiplications and divisions, so that the result is the same on every
+//! machine. [`set`](super::set) uses it.
 
-/// Yao's formula: the expected number of distinct pages touched when `accesses` different records out of `records`
-/// are drawn, the records lying evenly on `pages` pages (so `p = records / pages` on each):
+/// Yao's formula: the expected number of distinct pages touched when `accesses` different records out of
+/// `records` are drawn. The records lie evenly on `pages` pages, `p = records / pages` on each:
 ///
 /// `b = m (1 - prod_{i=1..k} (n - p - i + 1) / (n - i + 1))`, with `n` records, `m` pages and `k` accesses.
 ///
-/// Accesses beyond the number of records touch nothing new. Takes time proportional to `accesses`, at most until
-/// every page is touched.
+/// Accesses beyond the number of records touch no new page. Cost: linear in `accesses`, at most until every
+/// page is touched.
 ///
-/// Computed as the growing probability `t` that a page is touched, `t += (1 - t) p / (n - i + 1)`: nothing is
-/// subtracted from a number close to it, so that small results are as exact as large ones.
+/// The result is computed as the growing probability `t` that a page is touched, `t += (1 - t) p / (n - i +
+/// 1)`. No number is subtracted from one close to it, so small results are as exact as large ones.
 pub fn pages_touched(records: u64, pages: u64, accesses: u64) -> f64 {
     if records == 0 || pages == 0 {
         return 0.0;
@@ -24,7 +25,7 @@ pub fn pages_touched(records: u64, pages: u64, accesses: u64) -> f64 {
     for drawn in 0..accesses.min(records) {
         let left = (records - drawn) as f64;
         if left <= per_page {
-            // Fewer records are left than one page holds: no page can have been missed by all the others.
+            // Fewer records are left than one page holds: each page is touched.
             return pages as f64;
         }
         touched += (1.0 - touched) * (per_page / left);
@@ -32,11 +33,11 @@ pub fn pages_touched(records: u64, pages: u64, accesses: u64) -> f64 {
     pages as f64 * touched
 }
 
-/// The fast approximation `m (1 - (1 - 1/m)^k)` (Cardenas, CACM 1975): accesses draw a page each, and may draw the
-/// same record twice. Never more than [`pages_touched`], and close to it from about ten records on a page.
+/// The fast approximation `m (1 - (1 - 1/m)^k)` (Cardenas, CACM 1975): each access draws a page, and may draw
+/// the same record twice. At most [`pages_touched`], and close to it from about ten records on a page.
 ///
-/// Takes time proportional to the logarithm of `accesses`, by squaring; like the exact form it adds up what is
-/// touched instead of subtracting what is not.
+/// Cost: logarithmic in `accesses`, by squaring. It adds up touched pages, as the exact form does, instead of
+/// subtracting untouched ones.
 pub fn pages_touched_fast(pages: u64, accesses: u64) -> f64 {
     if pages == 0 {
         return 0.0;

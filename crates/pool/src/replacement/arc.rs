@@ -1,19 +1,19 @@
-//! ARC: which has been the better guide lately, recency or frequency?
+//! ARC: recency or frequency, whichever has missed less.
 //!
-//! Pages seen once lately (T1) and pages seen twice (T2) are in separate lists in the order of use, and evicted pages
-//! of both are remembered (B1, B2). A page that comes back from B1 shows that T1 was too short, one from B2 that T2
-//! was. The target size of T1, p, changes accordingly.
+//! Pages seen once lately (T1) and pages seen twice (T2) are in separate lists in the order of use. Evicted
+//! pages of both are remembered (B1, B2). A page that comes back from B1 shows that T1 was too short; one
+//! from B2 shows that T2 was. The target size of T1, p, changes accordingly.
 //!
 //! Paper: Megiddo, Modha: ARC: A Self-Tuning, Low Overhead Replacement Cache, FAST 2003, section III, figure 4.
 //! Deviations, none of which changes the decisions of a pool that always fills a frame it has freed:
-//! - The paper deletes from B1 and B2 before it fetches a page; here that is done when the page has arrived: |T1| +
-//!   |B1| is at most c, and all four lists are at most 2c. Where the paper drops the page of T1 without remembering
-//!   it, it is remembered until then.
+//! - The paper deletes from B1 and B2 before it fetches a page; this code deletes when the page has arrived.
+//!   |T1| + |B1| is at most c, and all four lists are at most 2c. Where the paper drops a page of T1 without
+//!   remembering it, this code remembers it until then.
 //! - p is a real number, as the steps |B2| / |B1| are.
-//! - p changes when a victim is chosen, once for each page that comes back, and not again if its read fails and is
-//!   repeated.
-//! - If no page of the list that REPLACE names may be evicted, the other list gives one. Pages in use are skipped and
-//!   keep their place.
+//! - p changes when a victim is chosen, once for each page that comes back. It does not change again if the
+//!   page's read fails and is repeated.
+//! - If the list that REPLACE names has no page that may be evicted, the other list gives one. Pages in use
+//!   are skipped and keep their place.
 //!
 //! **Cost:** constant per reference and per eviction, plus the skipped pages in use.
 
@@ -27,15 +27,15 @@ const T2: usize = 1;
 const B1: usize = 2;
 const B2: usize = 3;
 
-/// Recency and frequency share the frames by which of them was missed more.
+/// Divides the frames between recency and frequency by the misses of each.
 #[derive(Clone, Debug)]
 pub struct Arc {
     lists: Lists<4>,
     /// Frames (c).
     frames: usize,
-    /// Pages T1 is meant to have (p).
+    /// Target number of pages in T1 (p).
     target: f64,
-    /// The page that came back for which `target` was moved last, until it is resident.
+    /// The returned page for which `target` was changed last, until it is resident.
     learnt_from: Option<PageSlot>,
 }
 
@@ -45,7 +45,7 @@ impl Arc {
         Arc { lists: Lists::new(), frames: setup.frames, target: 0.0, learnt_from: None }
     }
 
-    /// Moves the target if the page has come back and that was not taken into account yet.
+    /// Changes the target if the page has come back; once per return.
     fn learn(&mut self, incoming: PageSlot) {
         if self.learnt_from == Some(incoming) {
             return;

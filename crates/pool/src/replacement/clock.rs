@@ -1,20 +1,20 @@
-//! CLOCK: which page was not referenced since the hand last passed?
+//! CLOCK: the first page that was not referenced since the hand last passed.
 //!
-//! Frames stand in a circle. A hit sets the frame's reference bit and nothing else; the hand clears set bits as it
-//! passes and takes the first page without one. LRU, at the price of FIFO.
+//! Frames stand in a circle. A hit only sets the frame's reference bit. The hand clears set bits as it
+//! passes, and takes the first page without one. CLOCK approximates LRU at the cost of FIFO.
 //!
-//! Papers: Corbató: A Paging Experiment with the Multics System, 1968. For pages that were changed: Chou, DeWitt: An
-//! Evaluation of Buffer Management Strategies for Relational Database Systems, VLDB 1985, section 4: in the first
-//! full sweep only clean pages are taken, in the second any. An owner that does not say which pages are dirty
-//! (see [`PageReplacement::on_dirty`]) gets the plain algorithm.
+//! Papers: Corbató: A Paging Experiment with the Multics System, 1968. For changed pages: Chou, DeWitt: An
+//! Evaluation of Buffer Management Strategies for Relational Database Systems, VLDB 1985, section 4: in the
+//! first full sweep only clean pages are taken, in the second any. An owner that does not say which pages are
+//! dirty (see [`PageReplacement::on_dirty`]) gets the plain algorithm.
 //!
-//! Choices where the papers are silent: the reference that brings a page in does not set its bit (a page used
-//! once is as good as gone after one turn); the hand then stands behind the new page, which is thus passed last. A
-//! page in use keeps its bit. Dirty pages that are passed over are not written from here but named to the owner, see
-//! [`PageReplacement::take_passed_over`].
+//! **Choices** where the papers are silent: the reference that brings a page in does not set its bit, so that
+//! a page used once leaves after one turn. The hand then stands behind the new page and passes it last. A
+//! page in use keeps its bit. Dirty pages that are passed over are not written by the policy but named to the
+//! owner, see [`PageReplacement::take_passed_over`].
 //!
-//! Cost: a hit is one store; an eviction is amortised constant, as each bit cleared was set by a hit; with dirty
-//! pages or pages in use up to two sweeps.
+//! **Cost:** a hit is one store. An eviction is amortised constant, because each cleared bit was set by a
+//! hit. With dirty pages or pages in use it takes up to two sweeps.
 
 use super::setup::PageSetup;
 use super::{MayLeave, PageReplacement};
@@ -26,18 +26,18 @@ const NOWHERE: u32 = u32::MAX;
 const REFERENCED: u8 = 1;
 const DIRTY: u8 = 2;
 
-/// A page that was not referenced since the hand last passed leaves, a clean one if possible.
+/// Evicts a page that was not referenced since the hand last passed, a clean one if possible.
 #[derive(Clone, Debug)]
 pub struct Clock {
     /// The slot of the page in each frame, or [`NOWHERE`].
     frames: Vec<u32>,
-    /// Frames without a page, the one to be filled next at the end.
+    /// Frames without a page; the one at the end is filled next.
     free: Vec<u32>,
-    /// Where the hand stands: a frame, unless there is none.
+    /// The hand's position: a frame, unless there is none.
     hand: usize,
     /// By slot: its frame, and its bits.
     places: Vec<Place>,
-    /// What the last sweep would have taken had it been clean.
+    /// The pages that the last sweep passed over because they were dirty.
     passed_over: Vec<PageSlot>,
 }
 
@@ -50,7 +50,7 @@ struct Place {
 impl Clock {
     /// The policy of an empty pool.
     pub fn new(setup: &PageSetup) -> Self {
-        // As much as is known to be needed, unless somebody means "without bound".
+        // A larger number of frames means "without bound".
         let frames = Vec::with_capacity(setup.frames.min(1 << 24));
         Clock { frames, free: Vec::new(), hand: 0, places: Vec::new(), passed_over: Vec::new() }
     }
@@ -62,7 +62,7 @@ impl Clock {
         }
     }
 
-    /// One turn of the hand, beginning where it stands; it stops behind the page it finds.
+    /// One turn of the hand from its position. It stops behind the page that it finds.
     fn sweep(&mut self, passing: u8, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         for _ in 0..self.frames.len() {
             let slot = self.frames[self.hand];

@@ -1,13 +1,13 @@
-//! The references to come, and for each when its page is referenced next.
+//! Future references, and for each the position of the next reference to its page.
 //!
-//! It is made once for a reference string and shared by all that look ahead in it.
+//! A future is computed once per reference string and shared by all policies that use it.
 
 use std::sync::Arc;
 
 use crate::error::PageSetupError;
 use crate::ids::PageSlot;
 
-/// A reference string with, for each reference, the position of the next one to the same page. Cheap to clone.
+/// A reference string. Each reference has the position of the next one to the same page. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Future {
     references: Arc<[PageSlot]>,
@@ -18,7 +18,7 @@ impl Future {
     /// The next use of a page that is not referenced again.
     pub const NEVER: u32 = u32::MAX;
 
-    /// The future that consists of these references. Cost: linear.
+    /// The future that consists of `references`. Cost: linear.
     ///
     /// # Errors
     /// [`PageSetupError::FutureTooLong`] if positions do not fit 32 bits.
@@ -40,7 +40,7 @@ impl Future {
         &self.references
     }
 
-    /// For each reference the position of the next one to its page, or [`NEVER`](Self::NEVER).
+    /// For each reference, the position of the next one to its page, or [`NEVER`](Self::NEVER).
     pub fn next_uses(&self) -> &[u32] {
         &self.next
     }

@@ -1,39 +1,40 @@
-//! FIFO, LRU and MRU: which end of one queue leaves?
+//! FIFO, LRU and MRU: eviction from one end of one queue.
 //!
-//! The pages stand in one queue, oldest to newest. A policy says whether a use makes a page the newest, and which end
-//! leaves:
+//! The pages stand in one queue, oldest to newest. The policy decides whether a use makes a page the newest,
+//! and which end is evicted:
 //!
-//! | policy | order of the queue | leaves | it is good for |
+//! | policy | order of the queue | evicts | good for |
 //! |---|---|---|---|
 //! | [`Fifo`] | arrival | oldest | nothing in particular; may miss more often with more frames (Belady's anomaly) |
-//! | [`Lru`] | use | oldest | what was used lately being used again |
-//! | [`Mru`] | use | newest | loops over more pages than there are frames: there it is what OPT does |
+//! | [`Lru`] | use | oldest | recently used pages that are used again |
+//! | [`Mru`] | use | newest | loops over more pages than there are frames, where it equals OPT |
 //!
-//! The pages that LRU keeps in n frames are always among those it keeps in n + 1, so that the misses of all sizes can
-//! be told from one pass.
+//! The pages that LRU keeps in n frames are always among those that it keeps in n + 1. Therefore one pass
+//! gives the misses of all sizes.
 //!
-//! Papers: FIFO: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 1966;
-//! the anomaly: Belady, Nelson, Shedler, CACM 1969. LRU: Mattson, Gecsei, Slutz, Traiger: Evaluation Techniques for
-//! Storage Hierarchies, IBM Systems Journal 1970. MRU: Chou, DeWitt: An Evaluation of Buffer Management Strategies for
-//! Relational Database Systems, VLDB 1985, section 3 (the looping sequential pattern). Silent in all of them: pages in
-//! use; they are passed over and keep their place.
+//! Papers: FIFO: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems
+//! Journal 1966; the anomaly: Belady, Nelson, Shedler, CACM 1969. LRU: Mattson, Gecsei, Slutz, Traiger:
+//! Evaluation Techniques for Storage Hierarchies, IBM Systems Journal 1970. MRU: Chou, DeWitt: An Evaluation
+//! of Buffer Management Strategies for Relational Database Systems, VLDB 1985, section 3 (the looping
+//! sequential pattern). **Choice** where all of them are silent: pages in use are passed over and keep their
+//! place.
 //!
-//! Cost: constant per reference and per eviction, plus the pages in use that are passed over.
+//! **Cost:** constant per reference and per eviction, plus the pages in use that are passed over.
 
 use super::list::Lists;
 use super::{MayLeave, PageReplacement};
 use crate::ids::PageSlot;
 
-/// The page that came first leaves.
+/// Evicts the page that arrived first.
 pub type Fifo = Linked<false, false>;
-/// The least recently used page leaves.
+/// Evicts the least recently used page.
 pub type Lru = Linked<true, false>;
-/// The most recently used page leaves.
+/// Evicts the most recently used page.
 pub type Mru = Linked<true, true>;
 
 const RESIDENT: usize = 0;
 
-/// One queue of pages: `BY_USE` or by arrival, of which the `NEWEST` leaves or the oldest.
+/// One queue of pages, ordered by use (`BY_USE`) or by arrival. Evicts the newest (`NEWEST`) or the oldest.
 #[derive(Clone, Debug)]
 pub struct Linked<const BY_USE: bool, const NEWEST: bool> {
     pages: Lists<1>,

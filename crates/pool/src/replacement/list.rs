@@ -1,13 +1,13 @@
-//! Queues of pages, oldest to newest, in one array: what most page-level policies keep their order in.
+//! Queues of pages, oldest to newest, in one array. Most page-level policies keep their order in them.
 //!
-//! A page is on at most one of a policy's queues, so that one node per slot serves them all. Every queue is a
-//! ring through a node of its own, which stands before the oldest page and after the newest: linking and
-//! unlinking have no special cases. A node has room for a byte of notes, which keeps what a policy reads at
-//! every reference in one cache line.
+//! A page is on at most one of a policy's queues, so one node per slot serves all of them. Every queue is a
+//! ring through a node of its own, which stands before the oldest page and after the newest. So linking and
+//! unlinking have no special cases. A node has room for a byte of notes, so that everything a policy reads at
+//! a reference is in one cache line.
 //!
-//! Nothing here knows which page should leave, or how many pages there are: the array grows to the highest slot
-//! it was told of. Cost: constant for everything but [`Lists::oldest_that`] and [`Lists::newest_that`], which
-//! are linear in the pages they pass over.
+//! The queues choose no victims and have no bound: the array grows to the highest slot used. **Cost:**
+//! constant, except that [`Lists::oldest_that`] and [`Lists::newest_that`] are linear in the pages that they
+//! pass over.
 
 use super::MayLeave;
 use crate::ids::PageSlot;
@@ -27,7 +27,7 @@ struct Node {
     note: u8,
 }
 
-/// The list of a page that is on none.
+/// The list of a page that is on no queue.
 const NOWHERE: u8 = u8::MAX;
 
 impl<const N: usize> Lists<N> {
@@ -43,18 +43,18 @@ impl<const N: usize> Lists<N> {
         self.lens[list]
     }
 
-    /// Whether the page is on that queue.
+    /// True if the page is on that queue.
     pub(crate) fn is_on(&self, list: usize, page: PageSlot) -> bool {
         self.nodes.get(index::<N>(page)).is_some_and(|node| usize::from(node.list) == list)
     }
 
-    /// The queue the page is on.
+    /// The page's queue.
     pub(crate) fn list_of(&self, page: PageSlot) -> Option<usize> {
         let node = self.nodes.get(index::<N>(page))?;
         (node.list != NOWHERE).then_some(usize::from(node.list))
     }
 
-    /// The page's byte of notes: zero since it was last added to a queue from nowhere, unless set.
+    /// The page's byte of notes. It is zero when the page joins its first queue.
     pub(crate) fn note(&self, page: PageSlot) -> u8 {
         self.nodes[index::<N>(page)].note
     }
@@ -64,7 +64,7 @@ impl<const N: usize> Lists<N> {
         self.nodes[index::<N>(page)].note = note;
     }
 
-    /// Adds a page that is on no queue as the newest of one.
+    /// Adds a page that is on no queue as the newest of `list`.
     pub(crate) fn push_newest(&mut self, list: usize, page: PageSlot) {
         let at = index::<N>(page);
         if at >= self.nodes.len() {
@@ -79,7 +79,7 @@ impl<const N: usize> Lists<N> {
         self.lens[list] += 1;
     }
 
-    /// Takes the page off its queue, if it is on one; returns which.
+    /// Takes the page off its queue, if it is on one; returns the queue.
     pub(crate) fn remove(&mut self, page: PageSlot) -> Option<usize> {
         let list = self.list_of(page)?;
         let at = index::<N>(page);
@@ -91,7 +91,7 @@ impl<const N: usize> Lists<N> {
         Some(list)
     }
 
-    /// Makes the page the newest of a queue, wherever it was.
+    /// Makes the page the newest of a queue, from any queue or none.
     pub(crate) fn move_to_newest(&mut self, list: usize, page: PageSlot) {
         self.remove(page);
         self.push_newest(list, page);
@@ -117,12 +117,12 @@ impl<const N: usize> Lists<N> {
         page_at::<N>(self.nodes[index::<N>(page)].older)
     }
 
-    /// The oldest page of a queue that may leave.
+    /// The oldest page of a queue that may be evicted.
     pub(crate) fn oldest_that(&self, list: usize, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         std::iter::successors(self.oldest(list), |page| self.newer(*page)).find(|page| may_leave(*page))
     }
 
-    /// The newest page of a queue that may leave.
+    /// The newest page of a queue that may be evicted.
     pub(crate) fn newest_that(&self, list: usize, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         std::iter::successors(self.newest(list), |page| self.older(*page)).find(|page| may_leave(*page))
     }
@@ -137,12 +137,12 @@ impl<const N: usize> Lists<N> {
     }
 }
 
-/// Where the node of a page stands: after those of the queues.
+/// The position of the page's node, after the nodes of the queues.
 fn index<const N: usize>(page: PageSlot) -> usize {
     page.0 as usize + N
 }
 
-/// The page whose node stands there, if it is not that of a queue.
+/// The page whose node is at `at`; `None` for the node of a queue.
 fn page_at<const N: usize>(at: u32) -> Option<PageSlot> {
     at.checked_sub(N as u32).map(PageSlot)
 }

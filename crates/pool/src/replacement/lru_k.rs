@@ -1,8 +1,8 @@
-//! LRU-K with K = 2: which page's last reference but one lies furthest back?
+//! LRU-K with K = 2: the page whose second to last reference is the oldest.
 //!
-//! Two references tell how often a page is used, one only that it was. Pages that were referenced once have an
-//! infinite distance and leave first, the least recently used before the others. What is known of a page
-//! outlives its stay, so that the next reference counts as the second.
+//! Two references show how often a page is used; one shows only that it was. Pages that were referenced once
+//! have an infinite distance and leave first, the least recently used before the others. The history of a
+//! page outlives its stay, so the next reference counts as the second.
 //!
 //! Paper: O'Neil, O'Neil, Weikum: The LRU-K Page Replacement Algorithm for Database Disk Buffering, SIGMOD 1993,
 //! section 2.1. Choices:
@@ -12,12 +12,13 @@
 //! - LRU is the subsidiary policy among infinite distances (the paper's proposal).
 //! - Pages in use are passed over.
 //!
-//! Differences to libCacheSim's LRUK: it forgets a page when it leaves (section 2.1.2 of the paper is about remembering
-//! it), and lets pages that were referenced once leave in the order of arrival, which for them is that of
-//! use.
+//! Differences from libCacheSim's LRUK: it forgets a page when the page leaves (section 2.1.2 of the paper is
+//! about remembering it). It evicts pages that were referenced once in the order of arrival, which for them
+//! is the order of use.
 //!
-//! Cost: a hit is one store. An eviction is amortised logarithmic in the frames: keys in the heap only grow, so
-//! they are put right when they come up instead of at every hit; plus the pages in use that are passed over.
+//! **Cost:** a hit is one store. An eviction is amortised logarithmic in the frames, plus the pages in use
+//! that are passed over. Keys in the heap only grow, so they are corrected when they come up instead of at
+//! every hit.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,21 +27,21 @@ use super::setup::PageSetup;
 use super::{MayLeave, PageReplacement};
 use crate::ids::PageSlot;
 
-/// Set in the key of a page that was referenced twice: after all that were referenced once.
+/// Set in the key of a page that was referenced twice: it sorts after all pages that were referenced once.
 const TWICE: u64 = 1 << 63;
 
-/// What is known of the page of a slot.
+/// The history of the page of a slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct History {
-    /// When it was referenced last (HIST(p,1)) and before that (HIST(p,2)); zero: never.
+    /// Times of the last reference (HIST(p,1)) and of the one before it (HIST(p,2)); zero if there was none.
     last: u64,
     last_but_one: u64,
-    /// The key of its entry in the heap that counts; zero: it is not resident.
+    /// The key of its valid entry in the heap; zero if the page is not resident.
     queued: u64,
 }
 
 impl History {
-    /// Ascending in the order in which pages are to leave.
+    /// The key: ascending in the order of eviction.
     fn key(&self) -> u64 {
         if self.last_but_one == 0 { self.last } else { self.last_but_one | TWICE }
     }
@@ -50,12 +51,12 @@ impl History {
     }
 }
 
-/// The page whose last reference but one lies furthest back leaves.
+/// Evicts the page whose second to last reference is the oldest.
 #[derive(Clone, Debug)]
 pub struct LruK {
     histories: Vec<History>,
-    /// Keys at most those of the pages, which are looked up when an entry comes up; entries whose key is not the one
-    /// queued are void.
+    /// Entries with keys at most those of their pages. The page's key is looked up when an entry comes up.
+    /// Entries whose key is not the one queued are void.
     heap: BinaryHeap<Reverse<(u64, PageSlot)>>,
     resident: usize,
     /// References so far.
@@ -63,7 +64,7 @@ pub struct LruK {
 }
 
 impl LruK {
-    /// The policy of an empty pool; of the setup it needs nothing.
+    /// The policy of an empty pool; it uses nothing of the setup.
     pub fn new(_setup: &PageSetup) -> Self {
         LruK { histories: Vec::new(), heap: BinaryHeap::new(), resident: 0, now: 0 }
     }
@@ -72,13 +73,14 @@ impl LruK {
         &mut self.histories[page.0 as usize]
     }
 
-    /// Takes the page out of the pool; what is in the heap for it is void from now on.
+    /// Takes the page out of the pool. Its entry in the heap becomes void.
     fn leave(&mut self, page: PageSlot) {
         let Some(history) = self.histories.get_mut(page.0 as usize) else { return };
         if std::mem::take(&mut history.queued) != 0 {
             self.resident -= 1;
         }
-        // Void entries are dropped when they come up; owners that forget more than they evict never get there.
+        // Void entries are dropped when they come up. Owners that forget more than they evict would never
+        // reach them.
         if self.heap.len() > 2 * self.resident + 64 {
             let histories = &self.histories;
             self.heap.retain(|Reverse((key, page))| histories[page.0 as usize].queued == *key);

@@ -1,12 +1,13 @@
-//! Which page is evicted? The replacement policies of the page-level pool, one per file.
+//! Page replacement policies of the page-level pool, one per file.
 //!
-//! Without history: [`random`]. By the order of arrival: [`linked::Fifo`], and with a second chance [`clock`],
-//! [`sieve`], [`s3_fifo`]. By recency: [`linked::Lru`], its opposite [`linked::Mru`]. By recency and frequency:
-//! [`lru_k`], [`two_q`], [`arc`](mod@arc). With knowledge of the [`future`]: [`opt`], the lower bound on misses.
+//! Without history: [`random`]. By the order of arrival: [`linked::Fifo`], and with a second chance
+//! [`clock`], [`sieve`], [`s3_fifo`]. By recency: [`linked::Lru`], its opposite [`linked::Mru`]. By recency
+//! and frequency: [`lru_k`], [`two_q`], [`arc`](mod@arc). With knowledge of the [`future`]: [`opt`], the
+//! lower bound on misses.
 //!
-//! An owner (a pool, a simulator) keeps the directory, the frames and the pins; policies keep an order. They know
-//! pages as dense slots and keep their notes in arrays. Memory: some bytes for each slot that a policy was told of,
-//! 12 for most policies.
+//! An owner (a pool, a simulator) keeps the directory, the frames and the pins; policies keep an order.
+//! Policies know pages as dense slots and keep their notes in arrays. Memory: some bytes for each slot that a
+//! policy has seen, 12 for most policies.
 
 pub mod arc;
 pub mod clock;
@@ -26,57 +27,58 @@ use std::fmt::Debug;
 
 use crate::ids::PageSlot;
 
-/// Whether a resident page may leave: one in use may not.
+/// True if a resident page may be evicted; false for a page in use.
 pub type MayLeave<'a> = &'a mut dyn FnMut(PageSlot) -> bool;
 
-/// A policy that decides which resident page leaves when another one comes.
+/// A policy that decides which resident page is evicted for another page.
 ///
-/// The owner calls [`on_hit`](Self::on_hit) for a reference to a resident page; for one to a page that is not
-/// resident first [`choose_victim`](Self::choose_victim) and [`on_evict`](Self::on_evict) until there is a frame,
-/// then [`on_admit`](Self::on_admit). While there is a free frame it asks for no victim: that is how a policy
-/// learns when the pool is full.
+/// The owner calls [`on_hit`](Self::on_hit) for a reference to a resident page. For a page that is not
+/// resident it calls [`choose_victim`](Self::choose_victim) and [`on_evict`](Self::on_evict) until there is a
+/// frame, then [`on_admit`](Self::on_admit). While there is a free frame it asks for no victim, so that a
+/// policy learns when the pool is full.
 pub trait PageReplacement: Debug + Send {
     /// A resident page was referenced.
     fn on_hit(&mut self, page: PageSlot);
 
-    /// A page has become resident, because it was referenced. It is clean.
+    /// A page has become resident by a reference to it. It is clean.
     fn on_admit(&mut self, page: PageSlot);
 
-    /// The page to leave for `incoming`, among those for which `may_leave` holds; `None` if
-    /// there is none. The answer may differ when asked again: hands move.
+    /// The page to evict for `incoming`, among those for which `may_leave` holds; `None` if there is none. A
+    /// repeated call may give another answer, because hands move.
     fn choose_victim(&mut self, incoming: PageSlot, may_leave: MayLeave<'_>) -> Option<PageSlot>;
 
     /// A resident page was evicted; a policy with a history may remember it.
     fn on_evict(&mut self, page: PageSlot);
 
-    /// A page was removed, resident or remembered: the policy forgets it, and its slot may be used for another page.
+    /// A page was removed, resident or remembered. The policy forgets it, and its slot may be used for
+    /// another page.
     fn on_forget(&mut self, page: PageSlot);
 
-    /// A resident page was changed and has to be written before it is evicted. Policies that do not consider the cost
-    /// of eviction ignore this.
+    /// A resident page was changed and must be written before it is evicted. Policies that ignore the cost of
+    /// eviction ignore this.
     fn on_dirty(&mut self, _page: PageSlot) {}
 
-    /// A resident page is the same as its copy on the device again.
+    /// A resident page is equal to its copy on the device again.
     fn on_clean(&mut self, _page: PageSlot) {}
 
-    /// Returns the pages that the last choice of a victim skipped because they were dirty: the owner may write them
-    /// before their next turn. Policies that do not consider the cost of eviction skip none.
+    /// Returns the pages that the last choice of a victim skipped because they were dirty. The owner may
+    /// write them before their next turn. Policies that ignore the cost of eviction skip none.
     fn take_passed_over(&mut self, _each: &mut dyn FnMut(PageSlot)) {}
 
-    /// Replays a whole reference string as [`misses`] does. It is a provided method so that it is compiled for each
-    /// policy: a boxed policy then costs one virtual call per run instead of several per reference.
+    /// Replays a whole reference string as [`misses`] does. This is a provided method so that it is compiled
+    /// for each policy: a boxed policy then costs one virtual call per run instead of several per reference.
     fn replay(&mut self, references: &[PageSlot], frames: usize) -> u64 {
         misses(self, references, frames)
     }
 }
 
-/// How often a page has to be read when `references` are replayed on an empty pool of `frames` frames, under a policy
-/// made for as many, with no page pinned or forgotten.
+/// The number of reads when `references` are replayed on an empty pool of `frames` frames. The policy must be
+/// made for the same number of frames. No page is pinned or forgotten.
 ///
 /// Cost: that of the policy, and a byte for each slot.
 ///
 /// # Panics
-/// When there is no frame, or the policy names no victim though every page may be evicted.
+/// If there is no frame, or the policy names no victim though every page may be evicted.
 pub fn misses<P: PageReplacement + ?Sized>(policy: &mut P, references: &[PageSlot], frames: usize) -> u64 {
     assert!(frames > 0, "a pool has at least one frame");
     let slots = references.iter().max().map_or(0, |page| page.0 as usize + 1);

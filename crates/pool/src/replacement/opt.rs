@@ -1,16 +1,17 @@
-//! OPT: which page is needed again last?
+//! OPT: the page whose next use is furthest ahead.
 //!
-//! With the future known, the page whose next reference is furthest ahead is evicted, and a page that is never
-//! referenced again before all others. No policy that reads pages only when they are referenced misses less often.
+//! The future is known. The page whose next reference is furthest ahead is evicted; a page without further
+//! references goes before all others. OPT has the fewest misses of all policies that read pages only when
+//! they are referenced.
 //!
-//! Paper: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 1966 (MIN);
-//! in this form and proven: Mattson, Gecsei, Slutz, Traiger, IBM Systems Journal 1970. **Choice:** among pages that
-//! are never referenced again the one that has been so for longest is evicted; this does not change the number of
-//! misses. A page that is read is always kept, even if it is needed later than all others. Pages in use are skipped.
+//! Paper: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 1966
+//! (MIN); in this form and proven: Mattson, Gecsei, Slutz, Traiger, IBM Systems Journal 1970. **Choice:**
+//! among pages without further references, the one that has been so for longest is evicted; this does not
+//! change the number of misses. A page that is read is always kept, even if it is needed later than all
+//! others. Pages in use are skipped.
 //!
-//! **Cost:** constant per reference and per eviction, plus the skipped pages in use. Next uses are distinct positions
-//! in a set with one bit for each reference to come.
-//! each reference to come; plus the pages in use that are passed over.
+//! **Cost:** constant per reference and per eviction, plus the skipped pages in use. Next uses are distinct
+//! positions in a set with one bit for each future reference.
 
 use super::future::Future;
 use super::list::Lists;
@@ -20,14 +21,15 @@ use super::{MayLeave, PageReplacement};
 use crate::error::PageSetupError;
 use crate::ids::PageSlot;
 
-/// Pages that are not referenced again.
+/// Pages without further references.
 const DEAD: usize = 0;
 
 /// Not resident.
 const NOWHERE: u32 = Future::NEVER - 1;
 
-/// The page that is needed again last leaves. The owner has to make exactly the references of the future it gave,
-/// hits and admissions, in their order; after the last of them no page is taken to be needed again.
+/// Evicts the page whose next use is furthest ahead. The owner must make exactly the references of the future
+/// that it gave, hits and admissions, in their order. After the last of them all pages count as not
+/// referenced again.
 #[derive(Clone, Debug)]
 pub struct Opt {
     future: Future,
@@ -51,7 +53,7 @@ impl Opt {
         Ok(Opt { future, now: 0, upcoming, dead: Lists::new(), next: Vec::new() })
     }
 
-    /// A page is resident, and was referenced just now.
+    /// A resident page was just referenced.
     fn reference(&mut self, page: PageSlot) {
         let expected = self.future.references().get(self.now);
         assert!(expected.is_none_or(|expected| *expected == page), "the future did not come true");

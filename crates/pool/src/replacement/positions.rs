@@ -1,8 +1,8 @@
-//! A set of numbers below a bound whose greatest is found in constant time.
+//! A set of numbers below a bound. Its greatest number is found in constant time.
 //!
-//! A tree of words: a bit of the lowest level is a number; a bit of the next level says that a word of the level
-//! below is not empty. With 64 bits per word six levels suffice for all 32-bit numbers. Memory is a bit per number
-//! and a 63rd more.
+//! The set is a tree of words. A bit of the lowest level is a number; a bit of the next level says that a
+//! word of the level below is not empty. With 64 bits per word, six levels suffice for all 32-bit numbers.
+//! Memory is one bit per number plus a 63rd.
 
 /// Numbers below a bound.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Positions {
         self.last_in(self.levels.len(), 0)
     }
 
-    /// The greatest number below this one.
+    /// The greatest number below `number`.
     pub(crate) fn last_before(&self, number: u32) -> Option<u32> {
         let mut at = number as usize;
         for (height, level) in self.levels.iter().enumerate() {

@@ -2,13 +2,13 @@
 //!
 //! Every resident page is equally likely to be evicted. No order is kept, and no reference string is the worst case.
 //!
-//! Paper: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 1966 (RAND).
-//! **Choice:** after eight draws that found a page in use, the next page in the order of frames that may be evicted
-//! is taken. The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), so that the same seed gives the same
-//! victims everywhere.
+//! Paper: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 1966
+//! (RAND). **Choice:** after eight draws that found a page in use, the next page in the order of frames that
+//! may be evicted is taken. The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), so that the same
+//! seed gives the same victims on every machine.
 //!
-//! **Cost:** a hit costs nothing; an admission and an eviction are constant, or linear in the frames when most pages
-//! are in use.
+//! **Cost:** a hit costs nothing. An admission and an eviction are constant; an eviction is linear in the
+//! frames when most pages are in use.
 
 use super::setup::PageSetup;
 use super::{MayLeave, PageReplacement};
@@ -20,18 +20,18 @@ const DRAWS: u32 = 8;
 /// Not resident.
 const NOWHERE: u32 = u32::MAX;
 
-/// Any page may be evicted.
+/// Evicts any page.
 #[derive(Clone, Debug)]
 pub struct Random {
     /// The resident pages, in no order.
     pages: Vec<PageSlot>,
-    /// Where in `pages` the page of a slot is.
+    /// By slot: the position of its page in `pages`.
     places: Vec<u32>,
     state: u64,
 }
 
 impl Random {
-    /// The policy of an empty pool, drawing from the setup's seed.
+    /// The policy of an empty pool, with the setup's seed.
     pub fn new(setup: &PageSetup) -> Self {
         Random { pages: Vec::new(), places: Vec::new(), state: setup.seed }
     }
@@ -44,8 +44,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A frame. The product of a draw with the number of frames, over 2^64, is even enough for pools of less than
-    /// 2^32 frames.
+    /// Draws a frame. The product of a draw with the number of frames, over 2^64, is even enough for pools of
+    /// less than 2^32 frames.
     fn draw_place(&mut self) -> usize {
         let frames = self.pages.len() as u128;
         ((u128::from(self.draw()) * frames) >> 64) as usize

@@ -1,25 +1,26 @@
-//! S3-FIFO: was the page used again while it was new?
+//! S3-FIFO: quick demotion of pages that are not used again while they are new.
 //!
-//! Three queues in the order of arrival. New pages enter a small one of a tenth of the frames. Pages that were used
-//! at least twice more when they reach its end move to the main queue. All others are evicted, and a ghost queue
-//! remembers them: a page that comes back while it is remembered enters the main queue at once. In the main queue a
-//! page gets another turn for every use, three at most.
+//! Three queues are in the order of arrival. New pages enter a small one of a tenth of the frames. At its
+//! end, pages that were used at least twice more move to the main queue. All others are evicted, and a ghost
+//! queue remembers them. A page that comes back while it is remembered enters the main queue at once. In the
+//! main queue a page gets another turn for every use, at most three.
 //!
-//! Paper: Yang, Zhang, Qiu, Yue, Rashmi: FIFO Queues are All You Need for Cache Eviction, SOSP 2023, section 4,
-//! algorithm 1. Where the paper is silent or its authors later decided otherwise, this is their libCacheSim:
+//! Paper: Yang, Zhang, Qiu, Yue, Rashmi: FIFO Queues are All You Need for Cache Eviction, SOSP 2023, section
+//! 4, algorithm 1. Where the paper is silent or its authors later decided otherwise, this code follows their
+//! libCacheSim:
 //! - The ghost queue remembers nine tenths as many pages as there are frames.
 //! - Until the first eviction, pages that find the small queue full enter the main queue (the paper lets the
 //!   small queue fill the pool).
-//! - An eviction from the small queue goes on until a page leaves, even if what it moves makes the main queue
-//!   longer than nine tenths; the next evictions are the main queue's.
+//! - An eviction from the small queue continues until a page leaves, even if the pages that it moves make the
+//!   main queue longer than nine tenths. The next evictions are from the main queue.
 //! - A page that moves to the main queue starts there without uses.
 //! - A page that comes back leaves the ghost queue before the eviction that makes room for it.
 //!
-//! Differences: pools of less than 20 frames have a small queue of one page (libCacheSim then keeps
-//! nothing). Pages in use are passed over and keep place and count.
+//! Differences: pools of less than 20 frames have a small queue of one page (libCacheSim then keeps none).
+//! Pages in use are passed over and keep their place and count.
 //!
-//! Cost: a hit is one store; an eviction is amortised constant, as each turn is paid for by a hit, plus the pages
-//! in use that are passed over.
+//! **Cost:** a hit is one store. An eviction is amortised constant, because each turn is paid for by a hit,
+//! plus the pages in use that are passed over.
 
 use super::list::Lists;
 use super::setup::PageSetup;
@@ -30,21 +31,21 @@ const SMALL: usize = 0;
 const MAIN: usize = 1;
 const GHOST: usize = 2;
 
-/// Uses in the small queue that take a page to the main one.
+/// Uses in the small queue after which a page moves to the main one.
 const USES_TO_MOVE: u8 = 2;
-/// Uses that are counted.
+/// Maximum count of uses.
 const USES_MAX: u8 = 3;
 const _: () = assert!(USES_TO_MOVE <= USES_MAX);
 
-/// A page that was not used while it was new leaves.
+/// Evicts pages that were not used while they were new.
 #[derive(Clone, Debug)]
 pub struct S3Fifo {
     queues: Lists<3>,
-    /// Pages the small queue is meant to have.
+    /// Target number of pages in the small queue.
     small: usize,
-    /// Pages that are remembered.
+    /// Number of pages that are remembered.
     ghosts: usize,
-    /// Whether the pool has been full.
+    /// True if the pool has been full.
     was_full: bool,
     /// A page that was remembered when room was made for it.
     returning: Option<PageSlot>,
@@ -57,7 +58,7 @@ impl S3Fifo {
         S3Fifo { queues: Lists::new(), small, ghosts, was_full: false, returning: None }
     }
 
-    /// The oldest page of the small queue that was not used enough; those that were move to the main queue.
+    /// The oldest page of the small queue with too few uses. Pages with enough uses move to the main queue.
     fn victim_of_small(&mut self, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         let mut next = self.queues.oldest(SMALL);
         while let Some(page) = next {
@@ -72,7 +73,7 @@ impl S3Fifo {
         None
     }
 
-    /// The oldest page of the main queue without uses; those with some go round again for one of them.
+    /// The oldest page of the main queue without uses. Pages with uses get another turn for one of them.
     fn victim_of_main(&mut self, may_leave: MayLeave<'_>) -> Option<PageSlot> {
         let mut next = self.queues.oldest(MAIN);
         while let Some(page) = next {
@@ -81,7 +82,7 @@ impl S3Fifo {
                 if uses == 0 {
                     return Some(page);
                 }
-                // After the newest page comes the one that has just been made the newest.
+                // The page just moved follows the newest page.
                 next = self.queues.newer(page).or(Some(page));
                 self.queues.move_to_newest(MAIN, page);
                 self.queues.set_note(page, uses - 1);
@@ -119,7 +120,8 @@ impl PageReplacement for S3Fifo {
         {
             return Some(page);
         }
-        // The small queue may be all there is: of a pool that pages have been forgotten in, or of pages in use.
+        // The small queue may have all evictable pages: after pages have been forgotten, or if the others are
+        // in use.
         self.victim_of_main(may_leave).or_else(|| self.victim_of_small(may_leave))
     }
 

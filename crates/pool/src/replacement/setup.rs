@@ -1,21 +1,21 @@
-//! What a page replacement policy is made from.
+//! Setup of a page replacement policy.
 
 use super::future::Future;
 use crate::ids;
 
-/// What a policy is made from.
+/// The setup of a page replacement policy.
 #[derive(Clone, Debug)]
 pub struct PageSetup {
     /// Frames of the pool; at least one.
     pub frames: usize,
-    /// Where policies that draw lots begin.
+    /// Seed of policies that draw random numbers.
     pub seed: u64,
-    /// The references to come, if they are known.
+    /// The future references, if they are known.
     pub future: Option<Future>,
 }
 
 impl PageSetup {
-    /// The most frames a pool can have.
+    /// The maximum number of frames of a pool.
     pub const FRAMES_MAX: usize = ids::FRAMES_MAX;
 
     /// A pool of `frames` frames and an unknown future.

@@ -1,11 +1,12 @@
-//! SIEVE: which page was not visited since the hand last passed, the hand going from old to new?
+//! SIEVE: the first page that was not visited since the hand last passed, from old to new.
 //!
-//! As CLOCK, with one difference: a page that is spared stays in its place, and new pages are added at the newest end
-//! instead of behind the hand. So new pages are examined soon, and pages that were spared gather at the old end.
+//! SIEVE is CLOCK with one difference: a page that is spared stays in its place, and new pages are added at
+//! the newest end instead of behind the hand. So new pages are examined soon, and spared pages gather at the
+//! old end.
 //!
 //! Paper: Zhang, Yang, Yue, Vigfusson, Rashmi: SIEVE is Simpler than LRU, NSDI 2024, section 3, algorithm 1.
-//! **Choice:** the hand passes over pages in use and leaves their bit. When the hand has passed the newest page it
-//! starts at the oldest at the next eviction, as in the paper.
+//! **Choice:** the hand passes over pages in use and leaves their bit. When the hand has passed the newest
+//! page, it starts at the oldest at the next eviction, as in the paper.
 //!
 //! **Cost:** a hit is one store; an eviction is amortised constant, plus the skipped pages in use.
 
@@ -22,12 +23,12 @@ const VISITED: u8 = 1;
 pub struct Sieve {
     /// In the order of arrival.
     pages: Lists<1>,
-    /// The page to be looked at next; none: the oldest.
+    /// The next page to examine; `None`: the oldest.
     hand: Option<PageSlot>,
 }
 
 impl Sieve {
-    /// The policy of an empty pool; of the setup it needs nothing.
+    /// The policy of an empty pool; it uses nothing of the setup.
     pub fn new(_setup: &PageSetup) -> Self {
         Sieve { pages: Lists::new(), hand: None }
     }

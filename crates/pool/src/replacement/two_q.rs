@@ -1,20 +1,21 @@
-//! 2Q: was the page used again after it had left?
+//! 2Q: admission to the main queue after a return.
 //!
-//! New pages enter a queue in the order of arrival (A1in), in which uses do not count, because uses soon after each
-//! other are likely to be related. Pages that leave it are remembered (A1out). Only a page that comes back while it
-//! is remembered enters the main queue (Am), which is in the order of use. As good as LRU-2, without its logarithm.
+//! New pages enter a queue in the order of arrival (A1in). Uses do not count there, because uses soon after
+//! each other are likely to be related. Pages that leave it are remembered (A1out). Only a page that comes
+//! back while it is remembered enters the main queue (Am), which is in the order of use. 2Q is as good as
+//! LRU-2, at constant instead of logarithmic cost.
 //!
-//! Paper: Johnson, Shasha: 2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm, VLDB 1994,
-//! the full version, with the settings its authors recommend: A1in has a quarter of the frames, A1out remembers half
-//! as many pages as there are frames. Choices where the paper is silent:
-//! - A page that comes back leaves A1out before room is made for it, so that its own place is not in the way.
-//! - When A1in is not too long but Am is empty (or all of it in use), A1in gives a page all the same, and the
+//! Paper: Johnson, Shasha: 2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm, VLDB
+//! 1994, the full version, with the settings that its authors recommend: A1in has a quarter of the frames,
+//! A1out remembers half as many pages as there are frames. **Choices** where the paper is silent:
+//! - A page that comes back leaves A1out before room is made for it, so that its own entry takes no room.
+//! - When A1in is short but Am is empty (or all of it in use), A1in gives a page all the same, and the
 //!   reverse.
 //! - Pages in use are passed over and keep their place.
 //!
-//! libCacheSim's TwoQ decides the same, except in pools of less than four frames.
+//! libCacheSim's TwoQ makes the same decisions, except in pools of less than four frames.
 //!
-//! Cost: constant per reference and per eviction, plus the pages in use that are passed over.
+//! **Cost:** constant per reference and per eviction, plus the pages in use that are passed over.
 
 use super::list::Lists;
 use super::setup::PageSetup;
@@ -25,14 +26,14 @@ const A1IN: usize = 0;
 const A1OUT: usize = 1;
 const AM: usize = 2;
 
-/// A page is evicted that did not come back after its first eviction, or else the least recently used of those that
-/// did.
+/// Evicts pages that did not come back after their first eviction; otherwise the least recently used of those
+/// that did.
 #[derive(Clone, Debug)]
 pub struct TwoQ {
     queues: Lists<3>,
-    /// Pages above which A1in gives one (Kin).
+    /// Number of pages above which A1in gives one (Kin).
     in_max: usize,
-    /// Pages A1out remembers (Kout).
+    /// Number of pages that A1out remembers (Kout).
     out_max: usize,
     /// A page that was remembered when room was made for it.
     returning: Option<PageSlot>,
