@@ -1,4 +1,5 @@
-//! Miss ratios of every page replacement policy in pools of three sizes, on loops over 100 pages with a hot page in them.
+//! Miss ratios of every page replacement policy in pools of three sizes, on loops over 100 pages with one hot
+//! page.
 //!
 //! `cargo run --release -p coscan-cache --example ratios`
 

@@ -1,8 +1,9 @@
-//! Writes a trace in another format.
+//! Conversion of a trace to another format.
 //!
-//! Times and sizes are kept if both formats have them. Otherwise the time of a request is its number, so that times
-//! ascend, and its size is one. Ids are kept if all are numbers. If any is a name and the other format has only
-//! numbers, each id becomes its position in the order of appearance, from one. The next use is always computed.
+//! Times and sizes are kept if both formats have them. Otherwise the time of a request is its number, so that
+//! times ascend, and its size is one. Ids are kept if all are numbers. If any id is a name and the other
+//! format has only numbers, each id becomes its position in the order of appearance, from one. The next use
+//! is always computed.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -20,14 +21,14 @@ use crate::{CacheError, Format};
 pub struct ConvertOptions {
     /// The trace to read.
     pub from: PathBuf,
-    /// Its format; by default that of its name.
+    /// Its format; by default the format of its name.
     pub from_format: Option<Format>,
-    /// The file to write, replaced if it exists; packed if its name ends in `.gz` or `.zst`.
+    /// The file to write, replaced if it exists; compressed if its name ends in `.gz` or `.zst`.
     pub to: PathBuf,
     /// Its format: oracle-general, ids, or a table. A table has the columns time, obj_id, obj_size and
-    /// next_access_vtime, whatever column is named. By default the format of its name.
+    /// next_access_vtime, independent of the named column. By default the format of its name.
     pub to_format: Option<Format>,
-    /// Take only this many requests from the beginning.
+    /// The maximum number of requests to take, from the beginning.
     pub requests_max: Option<u64>,
 }
 
@@ -40,7 +41,8 @@ pub struct Converted {
     pub distinct: usize,
 }
 
-/// Reads a trace and writes it again. Memory: 16 bytes for each request, and some 30 for each distinct id.
+/// Reads a trace and writes it in another format. Memory: 16 bytes for each request, and about 30 for each
+/// distinct id.
 ///
 /// # Errors
 /// Those of [`Trace::read`](crate::Trace::read); the target's format is unknown or cannot be written; writing fails.
@@ -69,7 +71,7 @@ fn is_table(path: &Path) -> bool {
     name.ends_with(".csv")
 }
 
-/// A trace with everything that can be written of it.
+/// A trace with everything that can be written.
 struct Requests {
     /// By slot.
     ids: Vec<u64>,
@@ -101,7 +103,7 @@ impl Requests {
         }
         for ((page, (time, size)), next) in self.slots.iter().zip(&self.notes).zip(self.next.next_uses()) {
             let id = self.ids[page.0 as usize];
-            // There requests are counted from one.
+            // The format counts requests from one.
             let next = if *next == Future::NEVER { -1 } else { i64::from(*next) + 1 };
             match format {
                 Format::OracleGeneral => {
@@ -121,7 +123,7 @@ impl Requests {
     }
 }
 
-/// A file, compressed as its name says.
+/// A file, compressed according to its name.
 enum Packed {
     Plain(BufWriter<File>),
     Gzip(flate2::write::GzEncoder<BufWriter<File>>),

@@ -1,4 +1,4 @@
-//! The errors, from a trace file to a miss-ratio curve.
+//! Errors, from a trace file to a miss-ratio curve.
 
 use std::fmt;
 use std::io;
@@ -10,9 +10,9 @@ use coscan_pool::PageSetupError;
 /// A place in a file, counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// Of text.
+    /// A line of text.
     Line(u64),
-    /// Of records of one length.
+    /// A record of fixed length.
     Record(u64),
 }
 
@@ -25,13 +25,13 @@ impl fmt::Display for At {
     }
 }
 
-/// A trace cannot be read, simulated, or written.
+/// An error in reading, simulating or writing a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// An error of the file system.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// The action, for example "read".
+        /// The failed action, for example "read".
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -43,17 +43,17 @@ pub enum CacheError {
     UnknownExtension {
         /// The file.
         path: PathBuf,
-        /// The formats there are.
+        /// The known formats.
         known: String,
     },
-    /// No such format.
+    /// An unknown format.
     #[error("there is no trace format '{text}' ({reason}); there are {known}")]
     UnknownFormat {
         /// The name that was given.
         text: String,
-        /// What is wrong with it.
+        /// A description of the mistake.
         reason: String,
-        /// The formats there are.
+        /// The known formats.
         known: String,
     },
     /// A format that can only be read.
@@ -67,12 +67,12 @@ pub enum CacheError {
     BadRecord {
         /// The file.
         path: PathBuf,
-        /// Where in it, after decompression.
+        /// The place in the file, after decompression.
         at: At,
-        /// What is wrong, and what was expected.
+        /// The mistake, and the expected content.
         reason: String,
     },
-    /// Nothing to simulate.
+    /// A trace without requests.
     #[error("{} has no requests", path.display())]
     EmptyTrace {
         /// The file.
@@ -83,7 +83,7 @@ pub enum CacheError {
     TooLong {
         /// The file.
         path: PathBuf,
-        /// The most a trace can have.
+        /// The maximum number of requests.
         most: u64,
     },
     /// A size that is neither a number of pages nor a percentage.
@@ -93,10 +93,10 @@ pub enum CacheError {
     BadSize {
         /// The size that was given.
         text: String,
-        /// What is wrong with it.
+        /// A description of the mistake.
         reason: String,
     },
-    /// Nothing was given.
+    /// An empty list of policies or sizes.
     #[error("no {0} given: name at least one")]
     Nothing(&'static str),
     /// A policy cannot be made.
@@ -108,7 +108,7 @@ pub enum CacheError {
 }
 
 impl CacheError {
-    /// For `map_err`: the action on the path that failed.
+    /// Builds the error for `map_err`: the action on the path that failed.
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| CacheError::Io { action, path, source }

@@ -1,4 +1,4 @@
-//! Points as a figure: miss-ratio curves, one line for each policy.
+//! Miss-ratio curves as a figure, one line for each policy.
 
 use coscan_figure::axis::{Axis, Scale};
 use coscan_figure::line::{self, Draw, LineChart, LinePanel, Series};
@@ -9,13 +9,13 @@ use crate::{CacheError, Point};
 /// The ratio of the largest to the smallest size from which the axis of sizes is logarithmic.
 const LOG_FROM: usize = 20;
 
-/// Points of a line above which they have no markers.
+/// Number of points of a line above which it has no markers.
 const MARKED_MOST: usize = 30;
 
 /// The miss ratio of each policy by the size of the pool, as SVG.
 ///
 /// # Errors
-/// [`CacheError::Figure`] when the backend refuses.
+/// [`CacheError::Figure`] if the backend fails.
 pub fn miss_ratio_curves(points: &[Point], title: &str) -> Result<String, CacheError> {
     let sizes = || points.iter().map(|point| point.size);
     let wide = sizes().max().unwrap_or(1) >= LOG_FROM * sizes().min().unwrap_or(1);

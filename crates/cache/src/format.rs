@@ -1,7 +1,7 @@
-//! The formats of traces, and the format that a file name means.
+//! Formats of traces, and the format of a file name.
 //!
-//! Compression is not part of the format: it is recognised by the first bytes of a file that is read, and by the last
-//! extension of a file that is written.
+//! Compression is not part of the format. In a file that is read it is recognised by the first bytes, in a
+//! file that is written by the last extension.
 
 use std::fmt;
 use std::path::Path;
@@ -12,15 +12,16 @@ use crate::CacheError;
 /// The format of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// `oracle-general`: little-endian records of 24 bytes, as of libCacheSim: time in seconds (u32), object id (u64),
-    /// size in bytes (u32), number of the next request for the object (i64, counted from one; -1: none).
+    /// `oracle-general`: little-endian records of 24 bytes, as in libCacheSim: time in seconds (u32), object
+    /// id (u64), size in bytes (u32), number of the next request for the object (i64, counted from one; -1:
+    /// none).
     OracleGeneral,
     /// `ids`: an id on each line.
     Ids,
-    /// `arc`: on each line a first block, a count, a number that is ignored and the number of the request; it
-    /// stands for `count` requests of consecutive blocks. As published with ARC (Megiddo, Modha, 2003).
+    /// `arc`: each line has a first block, a count, an ignored number and the number of the request. It
+    /// stands for `count` requests of consecutive blocks. Published with ARC (Megiddo, Modha, 2003).
     Arc,
-    /// `lirs`: a block number on each line; lines that begin with `*` mark something and are ignored. As published
+    /// `lirs`: a block number on each line; lines that begin with `*` are marks and are ignored. Published
     /// with LIRS (Jiang, Zhang, 2002).
     Lirs,
     /// `csv:COLUMN`, `csv:COLUMN,header`: text in columns, one of which is the id.
@@ -30,11 +31,11 @@ pub enum Format {
 /// The column of the id in a table of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Csv {
-    /// Which column.
+    /// The column.
     pub column: Column,
-    /// Whether the first line names the columns. It has to if the column is named.
+    /// True if the first line names the columns. Required if the column is given by name.
     pub header: bool,
-    /// What separates fields.
+    /// The separator of fields.
     pub delimiter: u8,
 }
 
@@ -43,7 +44,7 @@ pub struct Csv {
 pub enum Column {
     /// By its number, counted from one.
     Number(usize),
-    /// By its name in the header; a `#` at the header's beginning is ignored.
+    /// By its name in the header; a `#` at the beginning of the header is ignored.
     Named(String),
 }
 
@@ -55,11 +56,12 @@ impl Format {
     /// The names of the formats, for help texts.
     pub const NAMES: &'static str = KNOWN;
 
-    /// The format that a file name means, extensions of compression (`.gz`, `.zst`) aside: `.oracleGeneral` and
+    /// The format of a file name without extensions of compression (`.gz`, `.zst`): `.oracleGeneral` and
     /// `.bin`; `.txt` and `.ids`; `.arc` and `.lis`; `.lirs` and `.trc`.
     ///
     /// # Errors
-    /// [`CacheError::UnknownExtension`] for other names. `.csv` is one of them, because the column has to be named.
+    /// [`CacheError::UnknownExtension`] for other names. `.csv` is one of them, because the column must be
+    /// given.
     pub fn of_path(path: &Path) -> Result<Self, CacheError> {
         let name =
             path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();

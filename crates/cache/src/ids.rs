@@ -1,4 +1,4 @@
-//! Ids of any kind become dense slots, in the order in which they appear. References are hashed nowhere else.
+//! Dense slots for ids of any kind, in the order of appearance. Only this module hashes references.
 
 use hashbrown::HashMap;
 
@@ -38,8 +38,8 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// The slot of an id; the next free one if it is new. There are enough slots: a trace has less than 2^32
-    /// references.
+    /// The slot of an id; the next free one for a new id. There are enough slots, because a trace has less
+    /// than 2^32 references.
     pub(crate) fn slot(&mut self, id: Id<'_>) -> u32 {
         let next = self.len;
         let slot = match id {
@@ -55,7 +55,7 @@ impl Ids {
         self.len as usize
     }
 
-    /// For each slot a number: its id if all ids are numbers, else its position from one.
+    /// A number for each slot: its id if all ids are numbers, otherwise its position from one.
     pub(crate) fn into_numbers(self) -> Vec<u64> {
         if !self.names.is_empty() {
             return (1..=u64::from(self.len)).collect();

@@ -1,12 +1,13 @@
-//! Page replacement on traces of references: how often each policy misses in pools of several sizes.
+//! Page replacement on traces of references: the misses of each policy in pools of several sizes.
 //!
-//! [`read`] has the formats of traces. [`Trace`] is a trace in memory, with dense slots for ids, so that simulations
-//! use arrays only. [`run()`] replays it under each policy at each [`Size`], on all cores. The [`Point`]s are shown
-//! as a [`table`](mod@table), as a [`figure`] of miss-ratio curves, or written as JSON. [`stack`] computes the misses
-//! of LRU for all sizes in one pass. [`convert()`] writes a trace in another format.
+//! [`read`] has the formats of traces. [`Trace`] is a trace in memory, with dense slots for ids, so that
+//! simulations use arrays only. [`run()`] replays it under each policy at each [`Size`], on all cores. The
+//! [`Point`]s can be printed as a [`table`](mod@table), drawn as a [`figure`] of miss-ratio curves, or
+//! written as JSON. [`stack`] computes the misses of LRU for all sizes in one pass. [`convert()`] writes a
+//! trace in another format.
 //!
-//! Every object is one page: sizes of objects in a trace are ignored, and a pool of n pages holds n objects. There is
-//! no time, no device and no writing here, only hits and misses. The policies are those of
+//! Every object is one page: sizes of objects in a trace are ignored, and a pool of n pages holds n objects.
+//! The model has no time, no device and no writing, only hits and misses. The policies are those of
 //! [`PagePolicyName`](coscan_pool::PagePolicyName).
 #![deny(missing_docs)]
 

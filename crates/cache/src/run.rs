@@ -1,4 +1,4 @@
-//! A trace under several policies in pools of several sizes, on all cores.
+//! Simulation of a trace under several policies in pools of several sizes, on all cores.
 //!
 //! Each point is a simulation on one thread; a thread that has finished one takes the next. The inner loop is
 //! compiled for each policy and uses only arrays. LRU in many sizes is computed in one pass, see
@@ -17,41 +17,42 @@ use serde::{Deserialize, Serialize};
 use crate::stack::StackDistances;
 use crate::{CacheError, Format, Size, Trace};
 
-/// The number of sizes from which LRU is computed in one pass, which takes about as long as this many simulations.
+/// The number of sizes from which LRU is computed in one pass. The pass takes about as long as this many
+/// simulations.
 const STACK_FROM: usize = 12;
 
-/// What to run.
+/// The arguments of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The trace file.
     pub trace: PathBuf,
-    /// Its format; by default that of its name.
+    /// Its format; by default the format of its name.
     pub format: Option<Format>,
-    /// Take only this many requests from its beginning.
+    /// The maximum number of requests to take, from the beginning.
     pub requests_max: Option<u64>,
-    /// The policies to compare, in the order in which points are to come.
+    /// The policies to compare, in the order of the resulting points.
     pub policies: Vec<PagePolicyName>,
     /// The sizes of the pool.
     pub sizes: Vec<Size>,
-    /// The seed of policies that draw.
+    /// The seed of policies that draw random numbers.
     pub seed: u64,
-    /// How many simulations run at the same time; by default as many as there are cores.
+    /// The number of simulations at the same time; by default the number of cores.
     pub threads: Option<NonZeroUsize>,
 }
 
 /// The result of one policy in one pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Its name in the registry.
+    /// The policy's name in the registry.
     pub policy: String,
     /// The pool, in pages.
     pub size: usize,
     /// Requests of the trace.
     pub requests: u64,
-    /// Those that found their page missing.
+    /// Requests that missed.
     pub misses: u64,
-    /// Time the simulation took on its thread, reading the trace and computing the future not included; of LRU in
-    /// many sizes the time of the one pass, in each of its points.
+    /// Time of the simulation on its thread, without reading the trace and computing the future. For LRU in
+    /// many sizes, each point has the time of the one pass.
     pub seconds: f64,
 }
 
@@ -74,11 +75,11 @@ pub fn run(options: &RunOptions) -> Result<Vec<Point>, CacheError> {
     simulate(&trace, &options.policies, &options.sizes, options.seed, options.threads)
 }
 
-/// Replays the trace on an empty pool under each policy at each size. Points come in the order of policies, then from
-/// small to large; a size that is named twice comes once.
+/// Replays the trace on an empty pool under each policy at each size. Points are in the order of policies,
+/// then from small to large. A repeated size gives one point.
 ///
 /// # Errors
-/// If a policy cannot be made for such a pool.
+/// If a policy cannot be built for such a pool.
 pub fn simulate(
     trace: &Trace,
     policies: &[PagePolicyName],
@@ -143,7 +144,7 @@ impl Task {
     }
 }
 
-/// Runs tasks on as many threads as there are cores, or as given, and returns their results; after a failure no
+/// Runs tasks on all cores, or on the given number of threads, and returns their results. After a failure no
 /// further task is started.
 fn on_all_cores<T: Send>(
     tasks: &[Task],

@@ -1,21 +1,21 @@
-//! The size of a pool: in pages, or as a share of the distinct pages of a trace.
+//! Pool sizes: in pages, or as a share of the distinct pages of a trace.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::CacheError;
 
-/// How large a pool is.
+/// The size of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
-    /// This many pages; at least one.
+    /// A number of pages; at least one.
     Pages(usize),
-    /// This many hundredths of the distinct pages of the trace; above zero, at most 100.
+    /// A percentage of the distinct pages of the trace; above zero, at most 100.
     Percent(f64),
 }
 
 impl Size {
-    /// The size in pages for a trace of `distinct` ones: shares are rounded down, to no less than one page.
+    /// The size in pages for a trace of `distinct` pages. Shares are rounded down, but to at least one page.
     pub fn pages(self, distinct: usize) -> usize {
         match self {
             Size::Pages(pages) => pages,

@@ -1,17 +1,17 @@
-//! The misses of LRU for all sizes, in one pass over a trace.
+//! Misses of LRU for all sizes, in one pass over a trace.
 //!
-//! LRU with n + 1 frames keeps the pages that it keeps with n, and one more. So a reference hits in every pool that
-//! is at least as large as its stack distance: the number of distinct pages referenced since the page was referenced
-//! last, itself included (Mattson, Gecsei, Slutz, Traiger, 1970). A page has one mark at its last reference. The
-//! distance is the number of marks from there on, which a Fenwick tree counts in logarithmic time (Bennett, Kruskal,
-//! 1975). The tree has two places for each page, not one for each reference: when it is full, the marks are moved
-//! together.
+//! LRU with n + 1 frames keeps the pages that it keeps with n, and one more. So a reference hits in every
+//! pool that is at least as large as its stack distance. This is the number of distinct pages referenced
+//! since the page's last reference, including the page itself (Mattson, Gecsei, Slutz, Traiger, 1970). A page
+//! has one mark at its last reference. The distance is the number of marks from there on, which a Fenwick
+//! tree counts in logarithmic time (Bennett, Kruskal, 1975). The tree has two places for each page, not one
+//! for each reference. When it is full, the marks are moved together.
 
 use coscan_pool::PageSlot;
 
 use crate::Trace;
 
-/// How many references of a trace have which stack distance.
+/// Number of references of a trace by stack distance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackDistances {
     /// Position n: references with distance n + 1.
@@ -20,7 +20,8 @@ pub struct StackDistances {
 }
 
 impl StackDistances {
-    /// One pass over the trace. Cost: logarithmic in its distinct pages, per reference.
+    /// Computes the distances in one pass over the trace. Cost: logarithmic in its distinct pages, per
+    /// reference.
     pub fn of(trace: &Trace) -> Self {
         let references = trace.references();
         let slots = references.iter().max().map_or(0, |page| page.0 as usize + 1);
@@ -60,7 +61,8 @@ struct Marks {
     places: Vec<u32>,
     /// By place: the slot of its mark.
     pages: Vec<u32>,
-    /// Position n - 1: the marks at the places below n, as many of them as the lowest bit of n.
+    /// Position n - 1: the number of marks in the last places below n; the number of these places is the
+    /// lowest bit of n.
     tree: Vec<u32>,
     marks: u32,
     /// The place of the next mark.
@@ -87,7 +89,7 @@ impl Marks {
             self.marks += 1;
             return None;
         }
-        // All marks but those before the old one; the new one stands for the page itself.
+        // All marks except those before the old one; the old one stands for the page itself.
         let distance = self.marks - self.before(old as usize);
         self.pages[old as usize] = NONE;
         self.add(old as usize, u32::MAX);
@@ -111,7 +113,7 @@ impl Marks {
         sum
     }
 
-    /// Marks keep their order and are moved to the beginning without gaps.
+    /// Moves the marks to the beginning without gaps, in their order.
     fn move_together(&mut self) {
         let kept: Vec<u32> = self.pages.iter().copied().filter(|page| *page != NONE).collect();
         self.pages.fill(NONE);
@@ -121,7 +123,7 @@ impl Marks {
             self.places[*page as usize] = place as u32;
             self.tree[place] += 1;
         }
-        // A parent has the sum of its children: each node hands its count up, from left to right.
+        // A parent has the sum of its children: each node adds its count to its parent, from left to right.
         for at in 1..=self.tree.len() {
             let parent = at + (at & at.wrapping_neg());
             if parent <= self.tree.len() {

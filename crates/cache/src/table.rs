@@ -1,5 +1,5 @@
-//! Points as a table for a terminal: a row for each size, a column of miss ratios for each policy, and the speed of
-//! each simulation in the last row.
+//! Points as a table for a terminal: a row for each size and a column of miss ratios for each policy. The
+//! last row has the speed of each simulation.
 
 use std::collections::BTreeSet;
 

@@ -17,11 +17,11 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The most requests a trace can have.
+    /// The maximum number of requests of a trace.
     pub const REQUESTS_MAX: u64 = Future::NEVER as u64 - 1;
 
-    /// Reads a trace file; of a longer one the first `most` requests, if that is given. Memory: 4 bytes for each
-    /// request, and while reading some 30 for each distinct id.
+    /// Reads a trace file, or its first `most` requests. Memory: 4 bytes for each request, and while reading
+    /// about 30 for each distinct id.
     ///
     /// # Errors
     /// The file cannot be read, is not in its format, or has no requests or too many.
@@ -31,7 +31,7 @@ impl Trace {
         Ok(Trace { references: references.into(), distinct: ids.len() })
     }
 
-    /// A trace of these pages, which should be numbered from zero without gaps to save memory.
+    /// A trace of these pages. The pages should be numbered from zero without gaps, to save memory.
     pub fn of_pages(references: impl IntoIterator<Item = u32>) -> Self {
         let references: Arc<[PageSlot]> = references.into_iter().map(PageSlot).collect();
         let slots = references.iter().max().map_or(0, |page| page.0 as usize + 1);
@@ -45,15 +45,15 @@ impl Trace {
         &self.references
     }
 
-    /// How many pages there are.
+    /// The number of distinct pages.
     pub fn distinct(&self) -> usize {
         self.distinct
     }
 
-    /// When each page is requested next.
+    /// The future references of the trace: the next request for each page.
     ///
-    /// If the trace is too long; a trace that was read is not.
-    /// The trace is too long; one that was read is not.
+    /// # Errors
+    /// If the trace is too long; a trace from [`read`](Self::read) is not.
     pub fn future(&self) -> Result<Future, CacheError> {
         Ok(Future::new(Arc::clone(&self.references))?)
     }

@@ -1,4 +1,5 @@
-//! Trace files: what each format says, packed or not, what is wrong with bad ones, and conversion there and back.
+//! Trace files: the content of each format, packed and unpacked; errors in bad files; conversion in both
+//! directions.
 
 use std::fs;
 use std::io::Write;

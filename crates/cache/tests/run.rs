@@ -1,4 +1,4 @@
-//! Runs: points in order and in their JSON form, LRU from one pass as from simulations, bad requests.
+//! Runs: points in order and in their JSON form, LRU from one pass equal to simulations, bad requests.
 
 use std::collections::BTreeSet;
 use std::fs;

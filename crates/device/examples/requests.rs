@@ -1,4 +1,4 @@
-//! How long a disk takes for the same requests one after the other and scattered.
+//! Time of the same requests on a disk, sequential and scattered.
 //!
 //! `cargo run --release -p coscan-device --example requests`
 

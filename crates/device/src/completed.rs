@@ -1,7 +1,7 @@
 //! Requests that are complete but not reported yet.
 //!
-//! A device that is made of steps takes all steps that are due whenever it learns the time, also when a request is
-//! submitted. Requests that complete in between wait here for the next call that may report them.
+//! A device made of steps takes all due steps whenever it learns the time, also when a request is submitted.
+//! Requests that complete in between wait here for the next call that may report them.
 
 use std::collections::VecDeque;
 
@@ -20,12 +20,12 @@ impl Completed {
         self.queue.push_back((at, completion));
     }
 
-    /// When the first of them completed.
+    /// The time of the first completion.
     pub(crate) fn first(&self) -> Option<Instant> {
         self.queue.front().map(|(at, _)| *at)
     }
 
-    /// Reports all.
+    /// Reports all completions.
     pub(crate) fn drain_into(&mut self, done: &mut Vec<Completion>) {
         done.extend(self.queue.drain(..).map(|(_, completion)| completion));
     }

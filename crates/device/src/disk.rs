@@ -1,8 +1,9 @@
 //! A disk that serves one request after the other, in the order of arrival.
 //!
-//! The position of the head matters in one way only: a request that begins where the last one ended costs its
-//! transfer, every other one also a fixed time for seek and rotation. Tracks, zones and caches are not modelled. With
-//! a fixed cost of zero this is the perfect 50 MB/s disk of Cooperative Scans 2004, §3.1.
+//! The position of the head matters in one way only. A request that begins at the end of the last one costs
+//! its transfer; every other request also costs a fixed time for seek and rotation. Tracks, zones and caches
+//! are not modelled. With a fixed cost of zero this is the perfect 50 MB/s disk of Cooperative Scans 2004,
+//! §3.1.
 
 use std::collections::VecDeque;
 
@@ -11,13 +12,13 @@ use coscan_core::{Instant, Span};
 use crate::transfer::{BusyTime, transfer_time};
 use crate::{Completion, Device, Request, RequestId};
 
-/// First come, first served; a fixed cost per request that does not continue the last; bandwidth. Each
-/// call costs constant time per request that completes.
+/// First come, first served; a fixed cost per request that does not continue the last; bandwidth. **Cost:**
+/// each call is constant per request that completes.
 #[derive(Debug)]
 pub(crate) struct SeekDisk {
     bytes_per_s: u64,
     seek: Span,
-    /// Where the last request that was submitted ends; unknown before the first.
+    /// End of the last submitted request; unknown before the first.
     head: Option<u64>,
     free_at: Instant,
     queue: VecDeque<(Instant, RequestId)>,
@@ -37,7 +38,7 @@ impl SeekDisk {
         }
     }
 
-    /// Between two calls the disk is busy until it has served its queue.
+    /// Accounts for busy time: between two calls the disk is busy until it has served its queue.
     fn account(&mut self, now: Instant) {
         self.busy.set(now.min(self.free_at), false);
         self.busy.set(now, now < self.free_at);

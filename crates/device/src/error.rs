@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// The maximum number of disks of a device, so that a typing error does not fill the memory.
+/// The maximum number of disks of a device. It stops a typing error from filling the memory.
 pub(crate) const MEMBERS_MAX: u64 = 4096;
 
-/// Which number of a model an error is about.
+/// The part of a model that an error is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A disk's bandwidth or seek.
     Disk,
-    /// What one request of a parallel device gets.
+    /// The bandwidth of one request of a parallel device.
     ParallelEach,
-    /// What all requests of a parallel device get, or its latency.
+    /// The bandwidth of all requests of a parallel device, or its latency.
     Parallel,
     /// A throttle's limit.
     Throttle,
@@ -32,13 +32,14 @@ impl fmt::Display for Part {
     }
 }
 
-/// Which number of a model is impossible, and what to change. Members and devices behind wrappers are checked too.
+/// The impossible number of a model, and the change to make. Members and devices behind wrappers are checked
+/// too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// A bandwidth of zero.
     #[error("{of}: a bandwidth must be at least 1 byte/s")]
     NoBandwidth {
-        /// Whose.
+        /// The part.
         of: Part,
     },
     /// Above the range in which arithmetic in nanoseconds is exact.
@@ -46,15 +47,15 @@ pub enum SpecError {
         "{of}: a bandwidth of {bytes_per_s} bytes/s is more than the model computes with: use at most 1 TiB/s"
     )]
     BandwidthTooHigh {
-        /// Whose.
+        /// The part.
         of: Part,
-        /// What was asked for.
+        /// The bandwidth asked for.
         bytes_per_s: u64,
     },
     /// A fixed cost or delay that is too long.
     #[error("{of}: a time of more than a day is not a cost of a request: use a shorter one")]
     TooLong {
-        /// Whose.
+        /// The part.
         of: Part,
     },
     /// Too few members, or an odd number of mirrors.
@@ -62,21 +63,21 @@ pub enum SpecError {
     Disks {
         /// The level's number.
         level: u8,
-        /// What was asked for.
+        /// The number asked for.
         disks: u32,
-        /// What there must be.
+        /// The required number.
         wanted: &'static str,
     },
-    /// Too many members, those of arrays in arrays included.
+    /// Too many members, including those of arrays in arrays.
     #[error("an array of {0} disks in all is more than the model builds: use at most {MEMBERS_MAX}")]
     TooManyDisks(u64),
-    /// A stripe unit too small to be one.
+    /// A stripe unit that is too small.
     #[error("a stripe unit of {0} bytes is too small: use at least 512")]
     StripeUnit(u64),
     /// No place for a request.
     #[error("a parallel device must serve at least 1 request at once")]
     NoPlaces,
-    /// A rule that never or always applies by mistake, or a draw from nothing.
+    /// A rule that never or always applies by mistake, or a draw from an empty range.
     #[error("{0}")]
     Rule(&'static str),
 }

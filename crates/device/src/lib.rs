@@ -1,12 +1,12 @@
-//! Service-time models of storage devices: how long a request takes and how many are served at once.
+//! Service-time models of storage devices: the duration of requests, and how many are served at once.
 //!
-//! Pure like the core: no I/O, no clock, no randomness except from seeds that are passed in. A [`DeviceModel`] is
-//! plain numbers. A [`DeviceSpec`] is a model that was checked; it builds any number of idle devices. The caller
-//! reads files and units.
+//! The crate is pure like the core: no I/O, no clock, no randomness except from seeds that are passed in. A
+//! [`DeviceModel`] is plain numbers. A [`DeviceSpec`] is a checked model; it builds any number of idle
+//! devices. The caller reads files and units.
 //!
-//! | model | what it is | file |
+//! | model | description | file |
 //! |---|---|---|
-//! | seek disk | one request after the other; a fixed cost unless it continues the last; bandwidth | `disk.rs` |
+//! | seek disk | one request after the other; a fixed cost unless a request continues the last; bandwidth | `disk.rs` |
 //! | hard disk | accurate to the sector: zones, skews, seeks, rotation, buffer, queue, bus | `hard_disk/` |
 //! | RAID | levels 0, 1, 4 and 5 over members of any model | `raid/` |
 //! | parallel | a solid-state drive or object store: several at once, latency, shared bandwidth | `parallel.rs` |
@@ -15,8 +15,8 @@
 //!
 //! `probe/` measures a device of any kind, simulated or not, and `replay.rs` replays traces.
 //!
-//! [`SharedRate`] is the processor sharing of the parallel device; simulated processors use it too. [`statistics`] has
-//! the median and the quantile of everything that is measured here, simulated or reported.
+//! [`SharedRate`] is the processor sharing of the parallel device; simulated processors use it too.
+//! [`statistics`] has the median and the quantile of all measured, simulated and reported values.
 #![deny(missing_docs)]
 
 mod completed;
@@ -46,7 +46,7 @@ pub use spec::{DeviceModel, DeviceSpec};
 pub use transfer::transfer_time;
 pub use wrap::{Boundaries, Delay, FaultRule};
 
-/// The id of a request, given by the caller; no two pending requests may have the same.
+/// The id of a request, given by the caller. It is unique among pending requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
@@ -55,11 +55,11 @@ pub struct RequestId(pub u64);
 pub struct Request {
     /// Its name.
     pub id: RequestId,
-    /// Where it begins, in bytes from the start of the device.
+    /// Its start, in bytes from the start of the device.
     pub offset: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Whether it reads or writes.
+    /// Its direction.
     pub kind: Transfer,
 }
 
@@ -84,23 +84,24 @@ pub enum Transfer {
 pub struct Completion {
     /// Its name.
     pub id: RequestId,
-    /// Whether its bytes were transferred. A failed request took its time too.
+    /// True if its bytes were transferred. A failed request took its time too.
     pub ok: bool,
 }
 
-/// A device in virtual time: takes requests, queues them, says when the next one is done.
+/// A device in virtual time: takes requests, queues them, and tells when the next one is done.
 pub trait Device: Debug {
-    /// Takes a request at `now`; times never go backwards.
+    /// Takes a request at `now`; times never decrease.
     fn submit(&mut self, now: Instant, request: Request);
 
-    /// No request completes before this time if nothing more is submitted; `None` if there is none. A host calls
-    /// [`Device::advance`] then. That call may return nothing, because a device that is made of devices has steps of
-    /// its own; the next call of this function then returns a later time.
+    /// No request completes before this time unless another is submitted; `None` if there is none. The host
+    /// calls [`Device::advance`] at this time. That call may return no completion, because a device made of
+    /// devices has steps of its own. The next call of this function then returns a later time.
     fn next_completion(&self) -> Option<Instant>;
 
-    /// Brings the device to `now` and appends what has completed by then, in order of completion.
+    /// Advances the device to `now` and appends the requests that have completed by then, in order of
+    /// completion.
     fn advance(&mut self, now: Instant, done: &mut Vec<Completion>);
 
-    /// For how long at least one request has been under way, up to the last call with a time.
+    /// The time during which at least one request was in progress, up to the last call with a time.
     fn busy(&self) -> Span;
 }

@@ -1,9 +1,8 @@
 //! A device that serves several requests at once: a solid-state drive, or an object store.
 //!
-//! A request waits for one of a limited number of places, then for a fixed latency, then transfers its
-//! bytes. Transfers share the device's bandwidth evenly, and each has a limit of its own as well. Where a
-//! request lies, and whether it reads or writes, does not matter; wear, caches and burst credit are not
-//! modelled.
+//! A request waits for one of a limited number of places, then for a fixed latency, then transfers its bytes.
+//! Transfers share the device's bandwidth evenly, and each has its own limit as well. The place of a request
+//! and its direction do not matter. Wear, caches and burst credit are not modelled.
 
 use std::collections::VecDeque;
 
@@ -13,15 +12,15 @@ use crate::completed::Completed;
 use crate::transfer::{BusyTime, transfer_time};
 use crate::{Completion, Device, Request, RequestId, SharedRate};
 
-/// Up to `places` requests at once; latency, then a transfer. Each call costs logarithmic time per request
-/// that gets ahead.
+/// Up to `places` requests at once; latency, then a transfer. **Cost:** each call is logarithmic per request
+/// that takes a step.
 #[derive(Debug)]
 pub(crate) struct Parallel {
     places: u32,
     latency: Span,
     bytes_per_s_each: u64,
     waiting: VecDeque<Request>,
-    /// Requests in their latency, by its end: the latency is the same for all, so the order is that of
+    /// Requests in their latency, by its end. The latency is the same for all, so the order is that of
     /// admission.
     opening: VecDeque<(Instant, Request)>,
     transferring: SharedRate<RequestId>,
@@ -30,7 +29,8 @@ pub(crate) struct Parallel {
 }
 
 impl Parallel {
-    /// An idle device; `bytes_per_s_each` is one request's limit, `bytes_per_s` that of all together.
+    /// An idle device; `bytes_per_s_each` is the limit of one request, `bytes_per_s` that of all requests
+    /// together.
     pub(crate) fn new(places: u32, latency: Span, bytes_per_s_each: u64, bytes_per_s: u64) -> Self {
         Parallel {
             places,
@@ -53,7 +53,7 @@ impl Parallel {
         opened.into_iter().chain(self.transferring.next_completion()).min()
     }
 
-    /// One step after the other up to `now`: places that become free are taken at once.
+    /// Takes one step after the other up to `now`: free places are taken at once.
     fn catch_up(&mut self, now: Instant) {
         while let Some(at) = self.next_step().filter(|at| *at <= now) {
             let mut transferred = Vec::new();

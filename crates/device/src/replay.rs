@@ -1,28 +1,28 @@
-//! Requests that arrive at given times, replayed on a device, and DiskSim's ASCII format of such traces.
+//! Replay of requests that arrive at given times, and DiskSim's ASCII format of such traces.
 //!
 //! A line of the format has five fields: arrival in milliseconds, device, first block, size in blocks, flags
-//! in hexadecimal; bit 0 of the flags is set for a read. Blocks are of 512 bytes. What follows on the line is no part of
-//! it, as in DiskSim. Pure: text in, requests out.
+//! in hexadecimal. Bit 0 of the flags is set for a read. Blocks are of 512 bytes. The rest of the line is
+//! ignored, as in DiskSim. The module is pure: text in, requests out.
 
 use coscan_core::{Instant, Span};
 
 use crate::hard_disk::BLOCK_BYTES;
 use crate::{Device, Request, RequestId, Transfer};
 
-/// A request and when it arrives.
+/// A request and its arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// The time of arrival.
     pub at: Instant,
     /// Its first block.
     pub block: u64,
-    /// How many.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Whether it reads or writes.
+    /// The direction.
     pub kind: Transfer,
 }
 
-/// Why a trace cannot be read or replayed.
+/// A trace that cannot be read or replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// A line that is not of the format.
@@ -33,7 +33,7 @@ pub enum TraceError {
     Line {
         /// Counted from 1.
         line: usize,
-        /// What is wrong.
+        /// A description of the error.
         what: String,
     },
     /// A request for blocks that the device does not have.
@@ -50,10 +50,10 @@ pub enum TraceError {
     },
 }
 
-/// Reads a trace in DiskSim's ASCII format. All devices of the trace are taken as one. Empty lines are skipped.
+/// Reads a trace in DiskSim's ASCII format. All devices of the trace count as one. Empty lines are skipped.
 ///
 /// # Errors
-/// The first line that is not of the format, or whose arrival is before that of the line before.
+/// The first line that is not of the format, or whose arrival is before that of the previous line.
 pub fn read_disksim_trace(text: &str) -> Result<Vec<Arrival>, TraceError> {
     let mut arrivals: Vec<Arrival> = Vec::new();
     for (nth, line) in text.lines().enumerate() {
@@ -84,7 +84,7 @@ pub fn read_disksim_trace(text: &str) -> Result<Vec<Arrival>, TraceError> {
     Ok(arrivals)
 }
 
-/// The line of a trace, counted from 1, that has the request of this number, counted from 1, too: empty lines have none.
+/// The line of request number `nth` in a trace. Both are counted from 1; empty lines hold no request.
 pub fn line_of_request(text: &str, nth: usize) -> Option<usize> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.nth(nth.checked_sub(1)?).map(|(at, _)| at + 1)
@@ -96,7 +96,7 @@ fn milliseconds(text: &str) -> Option<Instant> {
     (0.0..1e18).contains(&ns).then(|| Instant::from_nanos(ns.round() as u64))
 }
 
-/// Replays requests, each at its time, and returns how long each took, in the same order.
+/// Replays requests, each at its time, and returns the time of each, in the same order.
 ///
 /// # Errors
 /// The first request that goes beyond the device's `blocks`.

@@ -1,33 +1,33 @@
-//! Processor sharing: jobs that divide a capacity evenly, none faster than at full speed.
+//! Processor sharing: jobs that divide a capacity evenly, each at most at full speed.
 //!
-//! One algorithm for processors (n cores, each job on at most one) and for transfers that share a bandwidth. All jobs
-//! run equally fast, so that one number is enough for all, the service that each has received: a job ends when that
-//! number reaches its value at the job's start plus the job's work. An event costs logarithmic time, however many
-//! jobs there are. The caller decides which jobs run.
+//! One algorithm serves processors (n cores, each job on at most one) and transfers that share a bandwidth.
+//! All jobs run equally fast, so one number suffices for all: the service that each has received. A job ends
+//! when that number reaches its value at the job's start plus the job's work. **Cost:** an event is
+//! logarithmic in the number of jobs. The caller decides which jobs run.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 
 use coscan_core::{Instant, Span};
 
-/// Binary digits behind the nanosecond in which times and service are kept. Jobs end between nanoseconds; if
-/// the others went on only from the next whole one, a little capacity would be lost with every job.
+/// Fractional binary digits of a nanosecond in times and service. Jobs end between nanoseconds. If the others
+/// continued only from the next whole one, every end would waste some capacity.
 const FRACTION_BITS: u32 = 24;
 
-/// Jobs of type `J` that share a capacity of this many jobs at full speed.
+/// Jobs of type `J` that share a capacity.
 ///
-/// Whole numbers throughout: the result does not depend on how often the time is passed on, and a job's end is off by
-/// less than a nanosecond per 16 million starts and ends.
+/// All arithmetic is in whole numbers, so the result is independent of the number of calls. A job's end is
+/// off by less than a nanosecond per 16 million starts and ends.
 #[derive(Debug)]
 pub struct SharedRate<J> {
-    /// How many jobs can run at full speed: a fraction.
+    /// The number of jobs that can run at full speed, as a fraction.
     capacity: u128,
     per: u128,
     /// The last change of the number of jobs, in fractions of a nanosecond,
     anchor: u128,
-    /// and the service that a job that is there forever has received by then.
+    /// and the service that an endless job has received by then.
     served: u128,
-    /// Jobs by the service at which they end, then in the order they came.
+    /// Jobs by the service at which they end, then by arrival.
     by_end: BTreeSet<(u128, u64, J)>,
     ends: BTreeMap<J, (u128, u64)>,
     started: u64,
@@ -61,7 +61,7 @@ impl<J: Copy + Ord + Debug> SharedRate<J> {
     /// Starts a job that takes `work` at full speed.
     ///
     /// # Panics
-    /// If a job of that name is running.
+    /// If a job of that id is running.
     pub fn start(&mut self, now: Instant, job: J, work: Span) {
         self.catch_up(now);
         self.move_anchor(fraction(now.as_nanos()));
@@ -72,8 +72,8 @@ impl<J: Copy + Ord + Debug> SharedRate<J> {
         self.by_end.insert((end.0, end.1, job));
     }
 
-    /// Ends a job before its time, or takes back that it has ended if nobody was told. Says whether there
-    /// was such a job.
+    /// Ends a job early, or withdraws its end if it has not been reported. Returns true if there was such a
+    /// job.
     pub fn cancel(&mut self, now: Instant, job: J) -> bool {
         self.catch_up(now);
         self.move_anchor(fraction(now.as_nanos()));
@@ -85,25 +85,25 @@ impl<J: Copy + Ord + Debug> SharedRate<J> {
         self.finished.len() < before
     }
 
-    /// When the next job ends if none comes or goes before, rounded up to a nanosecond.
+    /// The end of the next job if none starts or is cancelled first, rounded up to a nanosecond.
     pub fn next_completion(&self) -> Option<Instant> {
         let finished = self.finished.front().map(|(at, _)| *at);
         finished.or_else(|| self.by_end.first().map(|(end, ..)| instant(self.time_of(*end))))
     }
 
-    /// Appends the jobs that end up to `now`, in the order they end; of those that end together the one
-    /// first that came first.
+    /// Appends the jobs that end up to `now`, in the order of their ends; among equal ends the first to start
+    /// is first.
     pub fn advance(&mut self, now: Instant, done: &mut Vec<J>) {
         self.catch_up(now);
         done.extend(self.finished.drain(..).map(|(_, job)| job));
     }
 
-    /// How many jobs are under way, as of the last call with a time.
+    /// The number of running jobs, as of the last call with a time.
     pub fn running(&self) -> usize {
         self.ends.len()
     }
 
-    /// Capacity used times time, up to the last call with a time: for processors, core time.
+    /// Used capacity times time, up to the last call with a time: for processors, core time.
     pub fn busy(&self) -> Span {
         let total = self.busy + self.use_until(self.seen);
         let ns = (total / self.per) >> FRACTION_BITS;
@@ -134,20 +134,21 @@ impl<J: Copy + Ord + Debug> SharedRate<J> {
         self.anchor = at;
     }
 
-    /// What each job receives in a time: all of it, or the capacity's share.
+    /// The service that each job receives in a time: all of it, or the capacity's share.
     fn service(&self, time: u128) -> u128 {
         let wanted = self.wanted();
         if wanted <= self.capacity { time } else { time * self.capacity / wanted }
     }
 
-    /// When the service is `served`, rounded up; the service by then is not below it.
+    /// The time at which the service is `served`, rounded up, so that the service by then is at least
+    /// `served`.
     fn time_of(&self, served: u128) -> u128 {
         let (missing, wanted) = (served - self.served, self.wanted());
         let time = if wanted <= self.capacity { missing } else { (missing * wanted).div_ceil(self.capacity) };
         self.anchor + time
     }
 
-    /// What all jobs together would use at full speed, on the scale of the capacity.
+    /// The use of all jobs together at full speed, on the scale of the capacity.
     fn wanted(&self) -> u128 {
         self.ends.len() as u128 * self.per
     }
@@ -161,7 +162,7 @@ fn fraction(ns: u64) -> u128 {
     u128::from(ns) << FRACTION_BITS
 }
 
-/// The first whole nanosecond not before.
+/// The first whole nanosecond that is not before `at`.
 fn instant(at: u128) -> Instant {
     let ns = at.div_ceil(1 << FRACTION_BITS);
     Instant::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))

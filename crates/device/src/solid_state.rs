@@ -1,9 +1,9 @@
-//! A solid-state drive of channels and planes, over which data goes in stripes.
+//! A solid-state drive of channels and planes; data is spread over them in stripes.
 //!
-//! A plane reads or programs one page at a time; a channel moves the pages of its planes one after the other;
-//! the link to the host moves everything. Each serves in the order of arrival. Requests within a stripe keep
-//! one plane busy, longer ones several: the stripe is the drive's boundary, the planes its parallelism. Wear,
-//! garbage collection and caches are not modelled.
+//! A plane reads or programs one page at a time. A channel moves the pages of its planes one after the other,
+//! and the link to the host moves all pages. Each serves in the order of arrival. A request within a stripe
+//! keeps one plane busy, longer ones several: the stripe is the drive's boundary, the planes its parallelism.
+//! Wear, garbage collection and caches are not modelled.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub struct SolidStateModel {
     pub planes: u32,
     /// Bytes that a plane reads or programs at once.
     pub page_bytes: u64,
-    /// Contiguous bytes on one plane before the data goes on at the next channel; whole pages.
+    /// Contiguous bytes on one plane before the data continues at the next channel; whole pages.
     pub stripe_bytes: u64,
     /// Time to read a page.
     pub read: Span,
@@ -36,7 +36,7 @@ pub struct SolidStateModel {
 }
 
 impl SolidStateModel {
-    /// What makes no sense, if anything. Bandwidths are checked elsewhere.
+    /// Returns the first implausible number, if any. Bandwidths are checked elsewhere.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         if !(1..=1024).contains(&self.channels) || !(1..=1024).contains(&self.planes) {
             return Err("a solid-state drive has 1 to 1024 channels and as many planes on each");
@@ -54,11 +54,11 @@ impl SolidStateModel {
     }
 }
 
-/// The drive. A request costs time linear in its stripes.
+/// The drive. **Cost:** a request is linear in its stripes.
 #[derive(Debug)]
 pub(crate) struct SolidState {
     model: SolidStateModel,
-    /// When each plane, channel by channel, and each channel has done all it was given.
+    /// The times at which each plane, channel by channel, and each channel has finished all its work.
     planes: Vec<Instant>,
     channels: Vec<Instant>,
     link: Instant,
@@ -82,7 +82,7 @@ impl SolidState {
         }
     }
 
-    /// When the part of a request that lies in one stripe has passed the channel.
+    /// The time at which the part of a request in one stripe has passed the channel.
     fn serve(&mut self, now: Instant, kind: Transfer, from: u64, to: u64) -> Instant {
         let model = &self.model;
         let stripe = from / model.stripe_bytes;
@@ -158,7 +158,7 @@ mod tests {
         link_bytes_per_s: 4_096_000_000,
     };
 
-    /// When each of some requests at time zero is done, in microseconds.
+    /// Completion of some requests that start at time zero, in microseconds.
     fn done_us(kind: Transfer, runs: &[(u64, u64)]) -> Vec<u64> {
         let mut device = SolidState::new(&MODEL);
         for (id, (offset, bytes)) in (0..).zip(runs) {

@@ -1,6 +1,6 @@
-//! What a device is to be like: plain numbers, checked once, from which devices are built.
+//! Specification of a device: plain numbers, checked once, from which devices are built.
 //!
-//! Reading them from files, with units, is the caller's business.
+//! The caller reads them from files, with units.
 
 use coscan_core::Span;
 
@@ -20,7 +20,7 @@ pub enum DeviceModel {
     SeekDisk {
         /// Bandwidth.
         bytes_per_s: u64,
-        /// Cost of a request that does not begin where the last one ended: seek and rotation. Zero makes
+        /// Cost of a request that does not begin at the end of the last one: seek and rotation. Zero gives
         /// the perfect disk of Cooperative Scans 2004, §3.1.
         seek: Span,
     },
@@ -28,20 +28,20 @@ pub enum DeviceModel {
     HardDisk(Box<HardDiskModel>),
     /// An array of equal members.
     Raid {
-        /// How it stores data.
+        /// The storage of its data.
         level: RaidLevel,
         /// Members, X in the tables of Cooperative Scans 2004, §3.2.
         disks: u32,
-        /// Contiguous bytes on one member before the data goes on at the next.
+        /// Contiguous bytes on one member before the data continues at the next.
         stripe_unit_bytes: u64,
-        /// What each member is.
+        /// The model of each member.
         member: Box<DeviceModel>,
     },
     /// A solid-state drive of channels and planes.
     SolidState(SolidStateModel),
     /// A solid-state drive or object store that serves several requests at once.
     Parallel {
-        /// Requests served at once; more wait in the order they came.
+        /// Requests served at once; further ones wait in the order of arrival.
         places: u32,
         /// Fixed part of every request.
         latency: Span,
@@ -56,67 +56,67 @@ pub enum DeviceModel {
         bytes_per_s: u64,
         /// Bytes that may pass at once after a rest.
         burst_bytes: u64,
-        /// What is behind it.
+        /// The device behind it.
         device: Box<DeviceModel>,
     },
-    /// A device some of whose requests fail, after the time they would have taken.
+    /// A device whose requests sometimes fail, after the time that they would have taken.
     Faulty {
-        /// A request fails if any of them says so.
+        /// A request fails if at least one rule applies.
         rules: Vec<FaultRule>,
-        /// For rules that draw.
+        /// Seed of rules that draw random numbers.
         seed: u64,
-        /// What is behind it.
+        /// The device behind it.
         device: Box<DeviceModel>,
     },
-    /// A device on which crossing a boundary costs extra: parts of an object, chunks of a controller.
+    /// A device that charges for crossing a boundary: parts of an object, chunks of a controller.
     Bounded {
-        /// Where, and how much.
+        /// The boundaries and the charge.
         boundaries: Boundaries,
-        /// What is behind it.
+        /// The device behind it.
         device: Box<DeviceModel>,
     },
     /// A device whose completions arrive late.
     Delayed {
-        /// By how much.
+        /// The delay.
         delay: Delay,
-        /// For the draws.
+        /// Seed of the drawn delays.
         seed: u64,
-        /// What is behind it.
+        /// The device behind it.
         device: Box<DeviceModel>,
     },
 }
 
-/// A model that makes sense: any number of devices can be built from it.
+/// A checked model: any number of devices can be built from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSpec(DeviceModel);
 
-/// Bandwidths up to here keep every product of the models within 128 bits.
+/// Bandwidths up to this value keep every product of the models within 128 bits.
 const BYTES_PER_S_MAX: u64 = 1 << 40;
-/// Nothing that a request costs takes longer.
+/// Upper bound of every cost of a request.
 const COST_MAX: Span = Span::from_millis(24 * 3600 * 1000);
 
 impl DeviceSpec {
     /// Checks a model.
     ///
     /// # Errors
-    /// The first number in it that makes no sense, outermost device first.
+    /// The first implausible number in it, outermost device first.
     pub fn new(model: DeviceModel) -> Result<Self, SpecError> {
         check(&model)?;
         Ok(DeviceSpec(model))
     }
 
-    /// The model it was made from.
+    /// The model of the specification.
     pub fn model(&self) -> &DeviceModel {
         &self.0
     }
 
-    /// How many bytes it has, if it ends anywhere: disks accurate to the sector do, and what is made of them. A request
-    /// beyond them must not be submitted.
+    /// The size in bytes, if the device has an end: disks accurate to the sector do, and devices made of
+    /// them. A request must not exceed it.
     pub fn bytes(&self) -> Option<u64> {
         bytes(&self.0)
     }
 
-    /// An idle device. Two devices of one spec behave alike, draws included.
+    /// An idle device. Two devices of one spec behave alike, including their draws.
     pub fn build(&self) -> Box<dyn Device> {
         build(&self.0)
     }
@@ -218,7 +218,7 @@ fn check(model: &DeviceModel) -> Result<(), SpecError> {
     }
 }
 
-/// Devices that a model builds beneath its arrays and wrappers.
+/// Number of devices that a model builds beneath its arrays and wrappers.
 fn members(model: &DeviceModel) -> u64 {
     match model {
         DeviceModel::SeekDisk { .. }

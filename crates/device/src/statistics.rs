@@ -1,15 +1,15 @@
 //! Medians and quantiles: the one definition for times of devices, figures of runs and reports.
 
-/// The smallest value that this share of all values does not exceed (nearest rank); not a number if there are none.
+/// The smallest value that this share of all values does not exceed (nearest rank); NaN without values.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    // A product that is a whole number but for rounding is that number.
+    // A product that differs from a whole number only by rounding is that number.
     let rank = (sorted.len() as f64 * share - 1e-9).ceil().max(1.0) as usize;
     sorted.get(rank.min(sorted.len()).saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
-/// The value in the middle, or the mean of the two; not a number if there are none.
+/// The value in the middle, or the mean of the two; NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     (quantile(values, 0.5) + quantile(values, 0.5 + 0.5 / values.len().max(1) as f64)) / 2.0
 }

@@ -1,20 +1,20 @@
-//! Bytes and bandwidth as time, in whole numbers, and the account of time in which a device is busy.
+//! Conversion of bytes and bandwidth to time, in whole numbers, and the account of a device's busy time.
 
 use coscan_core::{Instant, Span};
 
 const NANOS_PER_S: u128 = 1_000_000_000;
 
-/// How long `bytes` take at `bytes_per_s`, rounded up to a nanosecond, so that no rounding ever exceeds the
-/// bandwidth. [`Span::MAX`] where the result does not fit.
+/// The time of `bytes` at `bytes_per_s`, rounded up to a nanosecond, so that rounding never exceeds the
+/// bandwidth. [`Span::MAX`] if the result does not fit.
 ///
 /// # Panics
-/// If the bandwidth is zero; a [`crate::DeviceSpec`] never has such a one.
+/// If the bandwidth is zero; a [`crate::DeviceSpec`] has none of zero.
 pub fn transfer_time(bytes: u64, bytes_per_s: u64) -> Span {
     let ns = (u128::from(bytes) * NANOS_PER_S).div_ceil(u128::from(bytes_per_s));
     Span::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
-/// Adds up the time during which something was under way.
+/// The total time during which work was in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BusyTime {
     total_ns: u64,
@@ -22,7 +22,7 @@ pub(crate) struct BusyTime {
 }
 
 impl BusyTime {
-    /// From `now` on something is under way, or nothing is.
+    /// Notes that work is or is not in progress from `now` on.
     pub(crate) fn set(&mut self, now: Instant, under_way: bool) {
         if let Some(since) = self.since {
             self.total_ns += (now - since).as_nanos();

@@ -1,5 +1,5 @@
-//! The hard disk against figures from elsewhere: what the Atlas 10K's parameters imply, and what DiskSim 4.0
-//! answers for the same requests.
+//! The hard disk against external figures: the consequences of the Atlas 10K's parameters, and the results of
+//! DiskSim 4.0 for the same requests.
 
 use coscan_core::{Instant, Span};
 use coscan_device::hard_disk::{BLOCK_BYTES, HardDiskModel, ReadAhead, Schedule, TrackOrder, atlas10k};
@@ -15,7 +15,8 @@ fn ms(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e6
 }
 
-/// The mechanism alone: no overheads, a bus that takes no time, a buffer of two segments without read-ahead.
+/// The mechanism alone: no overheads, a bus without transfer time, a buffer of two segments without
+/// read-ahead.
 fn bare(mut model: HardDiskModel) -> HardDiskModel {
     model.overheads = coscan_device::hard_disk::DiskOverheads::default();
     model.bus.block = Span::ZERO;
@@ -56,7 +57,7 @@ fn random_reads_take_what_the_figures_of_the_atlas_10k_imply() {
     near("random 4 KB", random, 8.75, 0.01);
 }
 
-/// Single blocks of the first zone: a seek and, on average, half a revolution less half a sector.
+/// Single blocks of the first zone: a seek and, on average, half a revolution minus half a sector.
 #[test]
 fn the_mean_seek_in_the_first_zone_is_what_the_curves_imply() {
     for (name, model, seek, tolerance) in
@@ -70,8 +71,8 @@ fn the_mean_seek_in_the_first_zone_is_what_the_curves_imply() {
     }
 }
 
-/// Zone 0: 433 cylinders of 6 tracks of 334 sectors; its first slipped sector is the 55,018th, so the tracks
-/// before it are those of the 27 cylinders that every track-aligned read can use without care.
+/// Zone 0: 433 cylinders of 6 tracks of 334 sectors. Its first slipped sector is the 55,018th. So every
+/// track-aligned read can safely use the tracks of the 27 cylinders before it.
 #[test]
 fn whole_tracks_are_read_without_rotational_latency_and_unaligned_ones_are_not() {
     const SECTORS: u64 = 334;
@@ -109,12 +110,12 @@ fn streaming(model: HardDiskModel) -> f64 {
 #[test]
 fn streaming_in_order_loses_what_the_skews_cost() {
     near("Atlas 10K", streaming(atlas10k()), 0.824, 0.005);
-    // Skews shorter than a switch would cost a revolution each time.
+    // A skew shorter than a switch would cost a revolution each time.
     near("Atlas 10K II", streaming(atlas10k2()), 0.89, 0.03);
     near("Atlas 10K III", streaming(atlas10k3()), 0.88, 0.03);
 }
 
-/// Commands, and what DiskSim 4.0 answers with its parameters of the Atlas 10K.
+/// Commands, and the results of DiskSim 4.0 with its parameters of the Atlas 10K.
 const DISKSIM: &str = include_str!("disksim_atlas10k.txt");
 
 #[test]
@@ -131,7 +132,7 @@ fn single_commands_take_as_long_as_in_disksim() {
     }
 }
 
-/// Runs of sequential writes with pauses of 0.5 to 20 ms, and what DiskSim 4.0 answers.
+/// Runs of sequential writes with pauses of 0.5 to 20 ms, and the results of DiskSim 4.0.
 const DISKSIM_WRITES: &str = include_str!("disksim_atlas10k_writes.txt");
 
 #[test]
@@ -142,7 +143,7 @@ fn sequential_writes_wait_as_long_as_in_disksim() {
     let took = took(&atlas10k(), &trace.join("\n"));
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     near("mean", mean(&took), mean(&times), 0.02);
-    // Each of them is wrong by less than a revolution.
+    // The error of each is less than a revolution.
     let furthest = took.iter().zip(&times).map(|(took, wanted)| (took - wanted).abs()).fold(0.0, f64::max);
     assert!(furthest < 60_000.0 / 10_025.0 + 0.1, "{furthest} ms");
 }

@@ -14,8 +14,8 @@ fn simulated(model: DeviceModel, seed: u64) -> Simulated {
     Simulated::new(DeviceSpec::new(model).unwrap().build(), 256 * GIB, BLOCK, seed)
 }
 
-/// A device with a fixed cost, a bandwidth, and times that spread: evenly over a share of the fixed cost, and
-/// now and then by much more.
+/// A device with a fixed cost, a bandwidth, and scattered times: evenly over a share of the fixed cost, and
+/// rarely much longer.
 #[derive(Clone, Copy, Debug)]
 struct Noisy {
     latency_us: u64,
@@ -54,7 +54,7 @@ impl Noisy {
     }
 }
 
-/// Periods of tracks, chunks, stripes and parts, round or not, and offsets of which half are none.
+/// Draws periods of tracks, chunks, stripes and parts, round or not, and offsets of which half are zero.
 fn draw_boundaries(rng: &mut fastrand::Rng) -> (u64, u64) {
     let blocks = match rng.u32(0..3) {
         0 => 1 << rng.u32(2..12),
@@ -70,7 +70,7 @@ fn search(model: DeviceModel, seed: u64) -> Option<Boundary> {
     find_boundary(&mut target, &Search::default(), &mut fastrand::Rng::with_seed(seed)).unwrap()
 }
 
-/// Of random devices with boundaries: how many are found exactly.
+/// The share of random devices with boundaries whose boundaries are found exactly.
 fn recall(seeds: Range<u64>) -> (f64, Vec<String>) {
     let devices = (seeds.end - seeds.start) as f64;
     let mut missed = Vec::new();
@@ -78,7 +78,7 @@ fn recall(seeds: Range<u64>) -> (f64, Vec<String>) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let noisy = Noisy::draw(&mut rng);
         let (period_bytes, offset_bytes) = draw_boundaries(&mut rng);
-        // At least a tenth of what a request of half a period takes.
+        // At least a tenth of the time of a request of half a period.
         let share = 0.1 + rng.f64() * 0.9;
         let penalty = Span::from_nanos((share * noisy.time_s(period_bytes / 2) * 1e9) as u64);
         let boundaries = Boundaries { period_bytes, offset_bytes, penalty };
@@ -98,7 +98,7 @@ fn recall(seeds: Range<u64>) -> (f64, Vec<String>) {
     (1.0 - missed.len() as f64 / devices, missed)
 }
 
-/// Of random devices without boundaries: how many seem to have some.
+/// The share of random devices without boundaries that seem to have some.
 fn false_positives(seeds: Range<u64>) -> f64 {
     let devices = (seeds.end - seeds.start) as f64;
     let found = seeds.filter(|seed| {
@@ -108,7 +108,7 @@ fn false_positives(seeds: Range<u64>) -> f64 {
     found.count() as f64 / devices
 }
 
-/// Seeds that nobody has seen: `COSCAN_SEED` or, without it, from the random state of this run. Failures print them.
+/// Fresh seeds: `COSCAN_SEED` or, without it, from the random state of this run. Failures print them.
 fn fresh(devices: u64) -> Range<u64> {
     let given = std::env::var("COSCAN_SEED").ok().and_then(|seed| seed.parse().ok());
     let first = given.unwrap_or_else(|| RandomState::new().hash_one(0) >> 16);
@@ -136,7 +136,7 @@ fn over_a_thousand_devices_recall_is_high_and_false_positives_are_rare() {
     assert!(false_positives <= 0.02, "{false_positives}");
 }
 
-/// The picture of a boundary shows what it costs: requests that begin before it and end behind it take longer.
+/// Requests that begin before the boundary and end behind it take longer.
 #[test]
 fn the_picture_of_a_boundary_shows_its_penalty_where_requests_cross() {
     let device = Box::new(DeviceModel::Parallel {
@@ -225,8 +225,8 @@ fn a_solid_state_drive_shows_its_planes_and_stripes() {
         link_bytes_per_s: 3_000_000_000,
     };
     let profile = probed(DeviceModel::SolidState(drive));
-    // A page is read as a whole: one more on the same plane costs a read. Where a stripe ends the next page is
-    // on another plane and costs nothing.
+    // A page is read as a whole: one more page on the same plane costs a read. At the end of a stripe the
+    // next page is on another plane and costs nothing.
     let boundary = profile.boundary.unwrap();
     let page = 16 << 10;
     let whole = |bytes: u64| bytes.is_multiple_of(page);
@@ -243,7 +243,7 @@ fn burst_credit_that_is_used_up_is_a_change_of_regime() {
         bytes_per_s_each: 500_000_000,
         bytes_per_s: 1_000_000_000,
     });
-    // What is left of it when reading goes on without a pause lasts for a while.
+    // The rest of the burst lasts for a while during continuous reading.
     let throttled = DeviceModel::Throttled { bytes_per_s: 50_000_000, burst_bytes: 250_000_000, device };
     let profile = probed(throttled);
     let regime = profile.regime.unwrap();

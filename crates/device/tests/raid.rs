@@ -1,6 +1,6 @@
-//! Arrays against what can be computed by hand: which members a request keeps busy, for how long, and how
-//! many requests an array serves at once (Cooperative Scans 2004, §3.2, Table 3). Every request here lies
-//! where no other did, so that each access costs a seek.
+//! Arrays against results computed by hand: the members that a request keeps busy, for how long, and how many
+//! requests an array serves at once (Cooperative Scans 2004, §3.2, Table 3). Each request lies at a place
+//! without earlier requests, so that each access costs a seek.
 
 use coscan_core::{Instant, Span};
 use coscan_device::{
@@ -22,7 +22,7 @@ fn raid(level: RaidLevel, disks: u32) -> DeviceSpec {
     DeviceSpec::new(DeviceModel::Raid { level, disks, stripe_unit_bytes: UNIT, member }).unwrap()
 }
 
-/// Submits all requests at once; when each is done, in seconds, by number.
+/// Submits all requests at once; returns the completion of each, in seconds, by number.
 fn finish_s(spec: &DeviceSpec, kind: Transfer, runs: &[(u64, u64)]) -> Vec<f64> {
     let mut device = spec.build();
     for (id, (offset, bytes)) in (0..).zip(runs) {
@@ -41,7 +41,7 @@ fn finish_s(spec: &DeviceSpec, kind: Transfer, runs: &[(u64, u64)]) -> Vec<f64> 
     finish
 }
 
-/// `parts` of a second of 1024, and this many seeks.
+/// The time of `seeks` seeks and of `units` stripe units.
 fn seconds(seeks: u32, units: f64) -> f64 {
     f64::from(seeks) * 0.010 + units / 1024.0
 }
@@ -60,7 +60,7 @@ fn a_chunk_costs_every_member_one_seek_and_its_share() {
     assert_close(read(RaidLevel::One, 4 * 128 * UNIT), seconds(1, 128.0));
     assert_close(write(RaidLevel::Zero, 8 * 128 * UNIT), seconds(1, 128.0));
     assert_close(write(RaidLevel::One, 4 * 128 * UNIT), seconds(1, 128.0));
-    // RAID-5: the parity is read along, or written with the data.
+    // RAID-5: the parity is read too, or written with the data.
     assert_close(read(RaidLevel::Five, 7 * 128 * UNIT), seconds(1, 128.0));
     assert_close(write(RaidLevel::Five, 7 * 128 * UNIT), seconds(1, 128.0));
 }
@@ -83,7 +83,7 @@ fn a_page_per_member_is_read_in_the_time_of_one() {
             assert_close(finish, seconds(1, page));
         }
     }
-    // Mirrors: two pages of one unit go to a side each, a third waits.
+    // Mirrors: two pages of one unit go to one side each; a third waits.
     let same: Vec<(u64, u64)> = (0..3).map(|row| (row * 4 * UNIT, PAGE)).collect();
     let finish = finish_s(&raid(RaidLevel::One, 8), Transfer::Read, &same);
     assert_close(finish[0], seconds(1, page));
@@ -96,7 +96,8 @@ fn a_page_per_member_is_read_in_the_time_of_one() {
 #[test]
 fn raid_4_keeps_its_parity_on_one_member_that_every_small_write_waits_for() {
     let four = raid(RaidLevel::Four, 5);
-    // Two pages on different members: reads at once; writes meet at the parity, read and write.
+    // Two pages on different members: reads run at once; writes meet at the parity, which is read and
+    // written.
     let pages = [(0, PAGE), (5 * UNIT, PAGE)];
     let page = PAGE as f64 / UNIT as f64;
     let reads = finish_s(&four, Transfer::Read, &pages);

@@ -1,4 +1,5 @@
-//! A scan beside random reads on a modelled Atlas 10K III: extents of 64 KB, and extents of a track.
+//! A scan beside random reads on a modelled Atlas 10K III, with extents of 64 KB and with extents of one
+//! track.
 
 use coscan_device::hard_disk::atlas10k3;
 use coscan_device::{DeviceModel, DeviceSpec};

@@ -1,14 +1,14 @@
-//! Where pages are: in extents of a fixed number of pages, or in extents between boundaries.
+//! Placement of pages in extents, of a fixed number of pages or between boundaries.
 //!
-//! An extent between boundaries holds the whole pages that fit; the rest, less than a page, stays empty. A page is
-//! found by its extent's first page, in a table of one number per extent (section 4 of the paper).
+//! An extent between boundaries holds the whole pages that fit; the rest, less than a page, stays empty. A
+//! page is found by its extent's first page, in a table of one number per extent (section 4 of the paper).
 
 use crate::Read;
 
 /// Blocks of 512 bytes in a page of 8 KB.
 pub const PAGE_BLOCKS: u64 = 16;
 
-/// Where a page is.
+/// The place of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The extent.
@@ -24,12 +24,12 @@ pub struct Extents {
     first_pages: Vec<u64>,
     /// Each extent's first block.
     first_blocks: Vec<u64>,
-    /// Blocks that the volume takes.
+    /// Number of blocks of the volume.
     blocks: u64,
 }
 
 impl Extents {
-    /// Extents of this many pages, one behind the other from a block on, whatever the device is like.
+    /// Extents of `pages` pages each, contiguous from block `from_block`, independent of the device.
     pub fn fixed(from_block: u64, extents: u64, pages: u64) -> Self {
         Extents {
             first_pages: (0..=extents).map(|nth| nth * pages).collect(),
@@ -38,7 +38,7 @@ impl Extents {
         }
     }
 
-    /// An extent from each boundary to the next. Two boundaries closer than a page have no extent.
+    /// One extent between each two boundaries. Boundaries closer than a page have no extent between them.
     pub fn between(boundaries: &[u64]) -> Self {
         let (mut first_pages, mut first_blocks) = (vec![0], Vec::new());
         let mut page = 0;
@@ -59,12 +59,12 @@ impl Extents {
         self.first_blocks.len()
     }
 
-    /// Whether there is no extent.
+    /// True if there is no extent.
     pub fn is_empty(&self) -> bool {
         self.first_blocks.is_empty()
     }
 
-    /// Pages in all.
+    /// Total number of pages.
     pub fn pages(&self) -> u64 {
         self.first_pages.last().copied().unwrap_or(0)
     }
@@ -79,7 +79,7 @@ impl Extents {
         1.0 - (self.pages() * PAGE_BLOCKS) as f64 / self.blocks.max(1) as f64
     }
 
-    /// Where a page is: logarithmic in the number of extents.
+    /// The place of a page. Cost: logarithmic in the number of extents.
     ///
     /// # Panics
     /// If there is no such page.
@@ -90,7 +90,7 @@ impl Extents {
         Location { extent, block }
     }
 
-    /// Reads of a run of pages: one for each extent, so that none crosses from one into another.
+    /// Reads of a run of pages: one for each extent, so that each read stays within an extent.
     pub fn reads(&self, first_page: u64, pages: u64) -> Vec<Read> {
         let (mut page, end) = (first_page, (first_page + pages).min(self.pages()));
         let mut reads = Vec::new();
@@ -103,7 +103,7 @@ impl Extents {
         reads
     }
 
-    /// The pages of an extent: the first and how many.
+    /// The pages of an extent: the first page and the number of pages.
     pub fn pages_of(&self, extent: usize) -> (u64, u64) {
         (self.first_pages[extent], self.first_pages[extent + 1] - self.first_pages[extent])
     }

@@ -1,14 +1,14 @@
 //! The storage manager of Lachesis (Schindler, Ailamaki, Ganger, VLDB 2003): pages are in extents between the
 //! boundaries of a device, and scans read whole extents.
 //!
-//! | part | what it is | file |
+//! | part | content | file |
 //! |---|---|---|
-//! | extents | where each page is, with fixed extents or with extents between boundaries | `extents.rs` |
-//! | stream | a table or index that is read in order, as requests | `stream.rs` |
-//! | replay | requests one after the other beside random ones, in virtual time | `replay.rs` |
+//! | extents | the place of each page, with fixed extents or with extents between boundaries | `extents.rs` |
+//! | stream | the requests of a table or index that is read in order | `stream.rs` |
+//! | replay | requests one after the other, beside random ones, in virtual time | `replay.rs` |
 //!
-//! Pure: no I/O, no clock, no randomness except from seeds. Nothing is cached here: what is requested twice is read
-//! twice.
+//! The crate is pure: no I/O, no clock, no randomness except from seeds. It has no cache: a block that is
+//! requested twice is read twice.
 
 #![deny(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Replays the requests of a query, with a fixed number outstanding, beside random requests of others.
+//! Replay of a query's requests, with a fixed number outstanding, beside random requests of other queries.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use coscan_device::{Completion, Device, Request, RequestId, Transfer};
 
 use crate::Read;
 
-/// When random reads arrive.
+/// The arrival of random reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// At random, this many per second on average (a Poisson process), whether or not earlier ones are done.
+    /// At random, this many per second on average (a Poisson process), independent of earlier reads.
     PerSecond(f64),
     /// From a client that waits for each read, and then for this time before the next one.
     OneAtATime(Span),
@@ -20,35 +20,35 @@ pub enum Arrivals {
 /// Random reads beside the query.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside {
-    /// When they arrive.
+    /// Their arrivals.
     pub arrivals: Arrivals,
-    /// Blocks of each, aligned to their length.
+    /// Blocks of each read, aligned to its length.
     pub blocks: u64,
-    /// The blocks in which they lie: the first, and the one behind the last.
+    /// The range of blocks: the first, and the one behind the last.
     pub within: (u64, u64),
-    /// For the draws.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
 /// The result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replayed {
-    /// From the start until the query's last request is done, in seconds.
+    /// Time from the start to the end of the query's last request, in seconds.
     pub io_s: f64,
-    /// Random reads that were done by then.
+    /// Random reads completed by then.
     pub random_reads: u64,
     /// Their mean response time in seconds; zero without any.
     pub random_response_s: f64,
 }
 
-/// Replays a query's requests in their order with `outstanding` of them at the device.
+/// Replays a query's requests in their order. `outstanding` of them are at the device at a time.
 pub fn replay(
     device: &mut dyn Device,
     reads: &[Read],
     outstanding: usize,
     beside: Option<Beside>,
 ) -> Replayed {
-    // Requests of the query by number; random ones count on from there.
+    // The query's requests are numbered from zero; random ones continue after them.
     let mut others = Others::new(beside, reads.len() as u64);
     let (mut next, mut flying, mut left) = (0, 0, reads.len());
     let (mut now, mut done) = (Instant::ZERO, Vec::new());
@@ -92,9 +92,9 @@ struct Others {
     times: fastrand::Rng,
     places: fastrand::Rng,
     next_id: u64,
-    /// When the next arrives, if that is known.
+    /// The next arrival, if it is known.
     arrival: Option<Instant>,
-    /// Under way, with the time they came.
+    /// Reads in progress, with their arrivals.
     came: BTreeMap<RequestId, Instant>,
     reads: u64,
     waited_ns: u64,
@@ -127,7 +127,7 @@ impl Others {
         }
     }
 
-    /// Whether the completed request was a random read.
+    /// True if the completed request was a random read.
     fn done(&mut self, now: Instant, completion: Completion) -> bool {
         let Some(came) = self.came.remove(&completion.id) else { return false };
         self.reads += 1;

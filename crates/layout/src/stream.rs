@@ -1,13 +1,13 @@
-//! A table or an index that is read in order, as requests.
+//! The requests of a table or an index that is read in order.
 
 use crate::{Extents, Read};
 
-/// How much is read at a time.
+/// The unit of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// The extent that the next page is in, as far as it belongs to the stream.
+    /// The extent of the next page, as far as it belongs to the stream.
     Extent,
-    /// This many pages, in as many requests as they have extents.
+    /// This many pages, with one request per extent that contains them.
     Pages(u64),
 }
 
@@ -16,22 +16,22 @@ pub enum Unit {
 pub struct Stream {
     first: u64,
     end: u64,
-    /// The first page that was not asked for yet.
+    /// The first page that has not been requested yet.
     next: u64,
 }
 
 impl Stream {
-    /// A stream of this many pages from one on.
+    /// A stream of `pages` pages from `first_page` on.
     pub fn new(first_page: u64, pages: u64) -> Self {
         Stream { first: first_page, end: first_page + pages, next: first_page }
     }
 
-    /// How many pages it has.
+    /// The number of pages.
     pub fn pages(&self) -> u64 {
         self.end - self.first
     }
 
-    /// Appends the requests that bring the first `pages` pages of the stream, less those asked for before.
+    /// Appends the requests for the first `pages` pages of the stream, without those requested earlier.
     pub fn reach(&mut self, pages: u64, extents: &Extents, unit: Unit, reads: &mut Vec<Read>) {
         let wanted = (self.first + pages).min(self.end);
         while self.next < wanted {

@@ -1,5 +1,5 @@
-//! Two users whose data lie on some of the same tapes, in virtual time:
-//! `cargo run --release -p coscan-media --example two_users`
+//! Two users with data on some of the same tapes, in virtual time: `cargo run --release -p coscan-media
+//! --example two_users`
 
 use std::error::Error;
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 &mut actions,
             );
         }
-        // One drive: what it does ends before anything else happens.
+        // One drive: its action ends before the next event.
         while !actions.is_empty() {
             let mut next = Vec::new();
             for action in std::mem::take(&mut actions) {

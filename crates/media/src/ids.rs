@@ -1,4 +1,4 @@
-//! Identifiers: an integer with a type each, given by the host.
+//! Identifiers: integers, each with its own type, given by the host.
 
 use coscan_core::identifier;
 
@@ -11,7 +11,7 @@ identifier!(
     MediumId(u32), "m"
 );
 identifier!(
-    /// A drive, counted from zero. An archive without media has one for each restore that it does at once.
+    /// A drive, counted from zero. An archive without media has one for each simultaneous restore.
     DriveId(u32), "d"
 );
 identifier!(
@@ -19,6 +19,6 @@ identifier!(
     UserId(u64), "u"
 );
 identifier!(
-    /// A list of subqueries (SQ-list) of one schedule node; never used twice.
+    /// A list of subqueries (SQ-list) of one schedule node; each id is used once.
     ListId(u64), "l"
 );

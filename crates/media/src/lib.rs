@@ -1,17 +1,18 @@
-//! Data on tapes, optical platters and in archive tiers: how long access takes, and the scheduler that decides for
-//! all users which fragment is fetched next (Sarawagi & Stonebraker, VLDB 1996).
+//! Data on tapes, optical platters and in archive tiers: models of access times, and one scheduler for all
+//! users that decides which fragment is fetched next (Sarawagi & Stonebraker, VLDB 1996).
 //!
-//! | part | what it is | files |
+//! | part | content | files |
 //! |---|---|---|
-//! | library | drives, platters and the arm between them: how long a switch, a seek and a transfer take, and what they cost | `model/` |
+//! | library | drives, platters and the arm between them; time and price of switch, seek and transfer | `model/` |
 //! | scheduler | one for all users: lists of subqueries, the cache of fragments, drives | `scheduler/` |
-//! | policies | which fragment next? `no-prefetch`, `prefetch`, `fcfs`, `tape-queue`, `reorder` | `policy/` |
-//!  offline | a schedule and a lower bound when everything is known in advance | `offline.rs` |
+//! | policies | the next fragment: `no-prefetch`, `prefetch`, `fcfs`, `tape-queue`, `reorder` | `policy/` |
+//! | offline | a schedule and a lower bound with everything known in advance | `offline.rs` |
 //!
-//! Pure: no I/O, no clock, no thread. A host reports to [`Scheduler::handle`] what happened and carries out the
-//! actions that come back: a simulator in virtual time, a real tier with recalls and restores.
+//! The crate is pure: no I/O, no clock, no thread. A host reports events to [`Scheduler::handle`] and carries
+//! out the returned actions. The host is a simulator in virtual time, or a real tier with recalls and
+//! restores.
 //!
-//! # Driving it
+//! # Usage
 //!
 //! ```
 //! use coscan_media::{

@@ -1,8 +1,9 @@
-//! A schedule when everything is known before the first fetch, and a lower bound for all schedules.
+//! A schedule with everything known before the first fetch, and a lower bound for all schedules.
 //!
-//! The schedule mounts every medium once and sweeps it once, in the order of positions. Media are assigned to drives
-//! longest first, each to the drive that is free first (LPT), which is at most a third longer than the best such
-//! assignment. It assumes that the cache holds everything that is fetched and that processing takes no time.
+//! The schedule mounts every medium once and sweeps it once, in the order of positions. Media are assigned to
+//! drives longest first, each to the drive that is free first (LPT). This is at most a third longer than the
+//! best such assignment. The schedule assumes that the cache holds all fetched fragments and that processing
+//! takes no time.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,12 @@ use crate::ids::{DriveId, FragmentId, MediumId};
 use crate::model::Library;
 use crate::scheduler::fragment::Fragment;
 
-/// What each drive does, in order.
+/// The work of each drive, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// For each drive the media it mounts, each with the fragments in the order of fetching.
     pub drives: BTreeMap<DriveId, Vec<(MediumId, Vec<FragmentId>)>>,
-    /// When the last drive is done.
+    /// The time at which the last drive is done.
     pub makespan: Span,
 }
 
@@ -36,8 +37,8 @@ pub fn schedule(library: &Library, fragments: &[Fragment]) -> Schedule {
     schedule
 }
 
-/// A lower bound on the time in which these fragments can be fetched, from empty drives and an empty cache: all
-/// drives share the work without a gap, each medium is loaded at least once, and seeks take no time.
+/// A lower bound on the time to fetch these fragments, from empty drives and an empty cache. It assumes that
+/// all drives share the work without a gap, each medium is loaded at least once, and seeks take no time.
 pub fn lower_bound(library: &Library, fragments: &[Fragment]) -> Span {
     let mut media: BTreeMap<MediumId, u64> = BTreeMap::new();
     let mut longest = 0;
@@ -52,7 +53,7 @@ pub fn lower_bound(library: &Library, fragments: &[Fragment]) -> Span {
     Span::from_nanos((all / u64::from(library.drives())).max(longest))
 }
 
-/// Every medium with the time of its sweep. Where nothing is mounted every fragment is a sweep of its own.
+/// Every medium with the time of its sweep. If nothing is mounted, every fragment is its own sweep.
 fn sweeps(library: &Library, fragments: &[Fragment]) -> Vec<(Span, MediumId, Vec<FragmentId>)> {
     if !library.mounts() {
         return fragments.iter().map(|f| (library.transfer(f.bytes), f.medium, vec![f.id])).collect();

@@ -1,5 +1,5 @@
-//! The stated bound on how long a list can be put off, measured: one list wants what is far from what a stream of others
-//! keeps wanting on the mounted medium.
+//! The stated bound on waiting, measured. One list wants a fragment far from those that a stream of other
+//! lists wants on the mounted medium.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ fn seconds(seconds: u64) -> Span {
 
 type Agenda = BTreeMap<(Instant, u64), Event>;
 
-/// Plays the agenda to its end. Drives take their time; `done` says when an executor is done with a batch of so many
-/// subqueries of a list, if ever.
+/// Plays the agenda to its end. Drives take their time. `done` returns the time at which an executor is done
+/// with a batch of that many subqueries of a list, if ever.
 fn play(
     scheduler: &mut Scheduler,
     mut agenda: Agenda,
@@ -48,7 +48,8 @@ fn play(
     }
 }
 
-/// How long the lone list waits, in seconds, while others come every `every_s` seconds; nothing takes time to run.
+/// The waiting time of the lone list, in seconds, while other lists arrive every `every_s` seconds.
+/// Subqueries take no time.
 fn wait_of_the_lone_list(policy: PolicyName, patience: Span, every_s: u64) -> Option<f64> {
     let library = Library::tape_stacker_1996();
     let config = SchedulerConfig { patience, ..SchedulerConfig::new(512 * MB) };
@@ -65,7 +66,7 @@ fn wait_of_the_lone_list(policy: PolicyName, patience: Span, every_s: u64) -> Op
         let at = Instant::ZERO + seconds(other * every_s);
         agenda.insert((at, other), Event::Submit { list, user: UserId(other % 7), subqueries });
     }
-    // It comes when the first medium is mounted and busy.
+    // It arrives while the first medium is mounted and busy.
     let lone = (Instant::ZERO + seconds(300), 2_500);
     let subqueries = vec![Subquery::of([FragmentId(0)])];
     agenda.insert(lone, Event::Submit { list: ListId(5_000), user: UserId(9), subqueries });
@@ -81,8 +82,8 @@ fn wait_of_the_lone_list(policy: PolicyName, patience: Span, every_s: u64) -> Op
 
 #[test]
 fn nobody_waits_longer_than_the_bound() {
-    // A fetch takes at most 42.5 s and the longest seek 2 + 42 s, a switch 30 s. Others come every 40 s, slower than they
-    // are served, so that nobody else is overdue before it.
+    // A fetch takes at most 42.5 s, the longest seek 2 + 42 s, and a switch 30 s. Others arrive every 40 s,
+    // slower than they are served, so that no other list is overdue before it.
     let bound = PATIENCE_S as f64 + (44.0 + 42.5) + (30.0 + 44.0 + 42.5);
     for policy in PolicyName::all() {
         let waited = wait_of_the_lone_list(policy, seconds(PATIENCE_S), 50).expect("it is served");
@@ -90,7 +91,8 @@ fn nobody_waits_longer_than_the_bound() {
     }
 }
 
-/// Without patience the mounted medium is never finished as long as others come: the bound is what serves the lone list.
+/// Without patience the mounted medium is never finished as long as others arrive. The bound is what serves
+/// the lone list.
 #[test]
 fn without_patience_reorder_puts_it_off() {
     let never = wait_of_the_lone_list(PolicyName::REORDER, Span::MAX, 40).unwrap_or(f64::INFINITY);
@@ -98,8 +100,8 @@ fn without_patience_reorder_puts_it_off() {
     assert!(never > 2.0 * patient, "{never} s and {patient} s");
 }
 
-/// An executor takes its second batch, when the cache is full of what its list wants, and pauses for good. The other list is
-/// served all the same.
+/// An executor takes its second batch when the cache is full of fragments that its list wants, and pauses
+/// forever. The other list is served all the same.
 #[test]
 fn an_executor_that_pauses_leaves_half_of_the_cache() {
     let library = Library::tape_stacker_1996();
@@ -114,7 +116,7 @@ fn an_executor_that_pauses_leaves_half_of_the_cache() {
     let mut agenda: Agenda = BTreeMap::new();
     let submit = Event::Submit { list: pausing, user: UserId(1), subqueries: list(0..10) };
     agenda.insert((Instant::ZERO, 0), submit);
-    // When the cache is full the first batch is done.
+    // The first batch is done when the cache is full.
     let full = Instant::ZERO + seconds(1_000);
     let came = Instant::ZERO + seconds(990);
     agenda.insert((came, 1), Event::Submit { list: other, user: UserId(2), subqueries: list(10..20) });

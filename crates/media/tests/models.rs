@@ -1,4 +1,4 @@
-//! Libraries against numbers worked out by hand from what is stated of them.
+//! Libraries against numbers computed by hand from their stated parameters.
 
 use coscan_media::model::{Archive, Lto, Robot};
 use coscan_media::{Fragment, FragmentId, Library, LibraryError, MediumId, Price, Span, offline};
@@ -37,7 +37,7 @@ fn lto_positions_that_are_far_in_bytes_may_be_near_on_the_tape() {
     let wrap = 18_000_000_000_000 / 280;
     // To the same place of the next wrap but one: another wrap, the same direction, no distance.
     assert!((seconds(library.locate(wrap / 2, 2 * wrap + wrap / 2)) - (4.29 + 6.69)).abs() < 0.01);
-    // To the next wrap at the same distance from the load point: another direction, too.
+    // To the next wrap at the same distance from the load point: the direction differs too.
     let near = seconds(library.locate(wrap / 4, wrap + 3 * wrap / 4));
     assert!((near - (4.29 + 6.69 + 5.22)).abs() < 0.1, "{near}");
     // Across the band.
@@ -50,7 +50,8 @@ fn lto_positions_that_are_far_in_bytes_may_be_near_on_the_tape() {
     assert!(seconds(library.locate(0, 300_000_000)) <= 1.0 + 1e-6);
 }
 
-/// The maker states a mean locate from the load point of 65 s; a mean over random targets of the model.
+/// The maker states a mean locate from the load point of 65 s. The test compares a mean over random targets
+/// of the model.
 #[test]
 fn the_mean_locate_of_lto_9_is_near_what_the_maker_states() {
     let library = Library::lto(Lto::nine(8, 1)).unwrap();

@@ -1,5 +1,5 @@
-//! Random worlds: drives, media, users, cancellations and faults under every policy, held against the model in
-//! `support`. `COSCAN_SEEDS=A..B` chooses seeds; a failure prints its own.
+//! Random worlds: drives, media, users, cancellations and faults under every policy, compared with the model
+//! in `support`. `COSCAN_SEEDS=A..B` chooses seeds; a failure prints its own.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! What the paper shows reorder to do, as sequences a person can follow (1996, sections 1.2, 3.1 and 4.1.1).
+//! The behaviour of reorder in the paper, as sequences that a person can follow (1996, sections 1.2, 3.1 and
+//! 4.1.1).
 
 use coscan_media::{
     Action, DriveId, Event, Fragment, FragmentId, Instant, Library, ListId, MediumId, PolicyName, Scheduler,
@@ -7,7 +8,7 @@ use coscan_media::{
 
 const MB: u64 = 1 << 20;
 
-/// Plays to the end, everything taking the time the library says, and gives the actions in order.
+/// Plays to the end with the library's times; returns the actions in order.
 fn play(scheduler: &mut Scheduler, lists: &[(u64, Vec<Subquery>)]) -> Vec<Action> {
     let (mut all, mut now, mut pending) = (Vec::new(), Instant::ZERO, Vec::new());
     for (user, subqueries) in lists {
@@ -84,7 +85,7 @@ fn two_users_on_overlapping_tapes_take_six_switches() {
     assert!(switches(&actions) > 12, "{} switches", switches(&actions));
 }
 
-/// What is cached is run before anything is fetched, whatever its place in the list.
+/// Cached fragments are used before anything is fetched, whatever their place in the list.
 #[test]
 fn a_second_scan_begins_with_what_is_cached() {
     let mut scheduler = scheduler(PolicyName::REORDER, 250, &[(1, 2, 0), (2, 3, 0), (3, 2, 500)]);
@@ -95,7 +96,8 @@ fn a_second_scan_begins_with_what_is_cached() {
     assert_eq!(fetched(&second), [1]);
 }
 
-/// Section 3.1: with S1, S2 and R3 there, (R3, S1) and (R3, S2) run in one pass; section 3.2.2: nothing is repeated.
+/// Section 3.1: with S1, S2 and R3 present, (R3, S1) and (R3, S2) run in one pass. Section 3.2.2: nothing is
+/// repeated.
 #[test]
 fn a_join_runs_several_subqueries_together_and_none_twice() {
     let fragments = [(1, 1, 0), (2, 1, 200), (3, 1, 400), (11, 1, 600), (12, 1, 800)];

@@ -1,7 +1,8 @@
-//! What every allocation policy of the registry keeps to, whatever it chooses: pages in use stay, the pool holds no
-//! more than its frames, suspended queries come back. And that the registry lists them all.
+//! Properties of every allocation policy of the registry: pages in use stay, the pool holds at most its
+//! frames, suspended queries come back. The registry lists all of them.
 //!
-//! The three cases of DBMIN, step by step, are in `pool.rs`; random events under every policy in `pool_random.rs`.
+//! The three cases of DBMIN, step by step, are in `pool.rs`; random events under every policy in
+//! `pool_random.rs`.
 
 mod pool_host;
 
@@ -16,8 +17,8 @@ use pool_host::{Host, page};
 const CONTROLS: [LoadControlName; 3] =
     [LoadControlName::Unlimited, LoadControlName::Predicted, LoadControlName::FEEDBACK];
 
-/// Queries 0 to `queries` with one file each, `set_pages` as hot set and as locality set; those that may not run yet
-/// have no file.
+/// Queries 0 to `queries` with one file each, `set_pages` as hot set and as locality set. Queries that may
+/// not run yet have no file.
 fn started(host: &mut Host, queries: u64, set_pages: u32) -> Vec<(u64, Option<InstanceId>)> {
     let start = |query| {
         host.start(query, set_pages);
@@ -48,7 +49,8 @@ fn pages_in_use_stay_and_the_pool_holds_no_more_than_its_frames() {
     for name in AllocationName::ALL {
         for control in CONTROLS {
             let mut host = Host::new(6, name, control);
-            // Query 0 keeps using its page while query 1 goes through many more pages than there are frames.
+            // Query 0 keeps using its page while query 1 passes through many more pages than there are
+            // frames.
             host.start(0, 2);
             host.start(1, 2);
             let [pinning, passing] =
@@ -95,7 +97,7 @@ fn queries_that_wait_or_are_suspended_run_once_the_others_are_over() {
         for control in CONTROLS {
             let mut host = Host::new(6, name, control);
             let queries = started(&mut host, 4, 4);
-            // A busy device, for the control that looks at it.
+            // A busy device, for the control that uses it.
             (0..4).for_each(|_| drop(host.send(Event::UtilisationSampled { permille: 1000 })));
             for round in 0..4 {
                 for (query, instance) in &queries {
@@ -112,7 +114,7 @@ fn queries_that_wait_or_are_suspended_run_once_the_others_are_over() {
             if limited && (knows || control != LoadControlName::Predicted) {
                 assert!(!waiting.is_empty(), "{name} under {control} lets four queries run");
             }
-            // Queries that run end one after the other; whoever waits takes their place.
+            // Running queries end one after the other; waiting queries take their places.
             for _ in 0..4 {
                 let Some(running) = host.pool.state().queries.active().next() else { break };
                 host.end(running.0);

@@ -1,5 +1,5 @@
-//! Page-level replacement: what every policy of the registry owes its owner, hand-made cases from the papers,
-//! and agreement with the plain models of `page_models`, reference by reference.
+//! Page-level replacement: the contract of every policy of the registry, hand-made cases from the papers, and
+//! agreement with the plain models of `page_models`, reference by reference.
 
 mod page_models;
 
@@ -26,7 +26,7 @@ fn misses(name: &str, frames: usize, references: &[u32]) -> u64 {
     make(name, frames, references).replay(&slots(references), frames)
 }
 
-/// An owner that checks what it is told.
+/// An owner that checks the policy's answers.
 struct CheckedPool {
     policy: Box<dyn PageReplacement>,
     frames: usize,
@@ -40,7 +40,7 @@ impl CheckedPool {
         CheckedPool { policy, frames, resident: BTreeSet::new(), pinned: BTreeSet::new() }
     }
 
-    /// References a page; returns who left for it. `Err` when all pages are in use.
+    /// References a page; returns the evicted page. `Err` if all pages are in use.
     fn reference(&mut self, page: u32) -> Result<Option<u32>, ()> {
         if self.resident.contains(&page) {
             self.policy.on_hit(PageSlot(page));
@@ -67,7 +67,7 @@ impl CheckedPool {
         self.policy.on_forget(PageSlot(page));
     }
 
-    /// References pages one after the other; who left, in order.
+    /// References pages one after the other; returns the evicted pages in order.
     fn leavers(&mut self, pages: &[u32]) -> Vec<u32> {
         pages.iter().filter_map(|page| self.reference(*page).unwrap()).collect()
     }
@@ -245,7 +245,8 @@ fn clock_spares_what_was_referenced_and_takes_clean_pages_first() {
 fn sieve_leaves_what_it_spares_in_place() {
     let mut pool = CheckedPool::new("sieve", 4, &[]);
     assert_eq!(pool.leavers(&[1, 2, 3, 4, 1, 5]), [2]);
-    // The hand is at 3, which is visited; 4 leaves, then 5 from where it was added; 1 is not looked at.
+    // The hand is at 3, which is visited. 4 is evicted, then 5, which is where it was added. 1 is not
+    // examined.
     assert_eq!(pool.leavers(&[3, 6, 7]), [4, 5]);
     assert!(pool.resident.contains(&1));
 }
@@ -254,7 +255,7 @@ fn sieve_leaves_what_it_spares_in_place() {
 fn lru_2_prefers_two_references_and_remembers_those_before_a_page_left() {
     let mut pool = CheckedPool::new("lru-2", 3, &[]);
     assert_eq!(pool.leavers(&[1, 1, 2, 3, 4]), [2], "2 was referenced once, longest ago");
-    // 2 comes back with two references, the first of them later than the first of 1's.
+    // 2 comes back with two references; the first of them is later than the first of 1's.
     assert_eq!(pool.leavers(&[2, 4, 5]), [3, 1]);
 }
 
@@ -291,7 +292,7 @@ fn arc_learns_once_from_a_page_whose_read_is_tried_again() {
 fn s3_fifo_filters_new_pages_and_lets_back_in_what_it_remembers() {
     let mut pool = CheckedPool::new("s3-fifo", 20, &[]);
     pool.leavers(&(1..=20).collect::<Vec<_>>());
-    // The small queue has 1 and 2. Two uses take 1 to the main queue, one is not enough for 2.
+    // The small queue has 1 and 2. Two uses move 1 to the main queue; one is too few for 2.
     assert_eq!(pool.leavers(&[1, 1, 2, 21]), [2]);
     assert_eq!(pool.leavers(&[22]), [3], "the small queue is short of a page: the main queue gives");
     assert_eq!(pool.leavers(&[2, 23]), [21, 4], "2 is back and in the main queue");
@@ -300,7 +301,7 @@ fn s3_fifo_filters_new_pages_and_lets_back_in_what_it_remembers() {
 
 #[test]
 fn what_is_forgotten_is_as_if_it_had_never_been() {
-    // 2Q, ARC, S3-FIFO and LRU-2 would know page 1 again, had it not been forgotten.
+    // 2Q, ARC, S3-FIFO and LRU-2 would recognise page 1 if it were not forgotten.
     for name in PagePolicyName::ALL.into_iter() {
         let mut rng = Rng::with_seed(5);
         let history = draw_references(&mut rng, 90, 500);
@@ -333,7 +334,7 @@ fn a_page_that_left_and_was_forgotten_is_new_when_it_comes_back() {
             if forgotten {
                 pool.forget(1);
             }
-            // If it is back, it outlives more new pages than there are frames.
+            // If the page is back, it outlives more new pages than there are frames.
             pool.leavers(&[1]);
             pool.leavers(&(200..225).collect::<Vec<_>>());
             pool.resident.contains(&1)

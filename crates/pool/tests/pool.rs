@@ -28,7 +28,7 @@ fn dbmin_case_1_a_page_of_the_own_set_only_changes_the_order_of_use() {
     let reads = host.reads;
     host.read(1, a, 0);
     assert_eq!((host.reads, host.owner_of(0, 0), host.owner_of(0, 1)), (reads, Some(a.0), Some(a.0)));
-    // Page 0 was used after page 1: page 1 goes when a third one comes.
+    // Page 0 was used after page 1: page 1 is released when a third one comes.
     host.read(1, a, 2);
     assert_eq!([0, 1, 2].map(|number| host.owner_of(0, number)), [Some(a.0), None, Some(a.0)]);
 }
@@ -44,7 +44,7 @@ fn dbmin_case_2_a_page_of_another_set_is_used_and_stays_there() {
     host.read(2, b, 7);
     assert_eq!((host.reads, host.owner_of(0, 7)), (reads, Some(a.0)));
     assert_eq!(host.pins_of(0, 7), 2);
-    // When its owner closes the file it has no owner, and the next who uses it gets it.
+    // When its owner closes the file, the page has no owner, and the next user becomes its owner.
     host.close(1, a);
     assert_eq!(host.owner_of(0, 7), None);
     host.read(2, b, 7);
@@ -85,7 +85,7 @@ fn dbmin_case_3_a_missing_page_goes_to_the_oldest_frame_of_the_free_list() {
 
 #[test]
 fn dbmin_replaces_inside_a_set_as_the_instance_says() {
-    // Pages 0, 1, 2 fill the set, 0 is used again, then 3 comes: who is released?
+    // Pages 0, 1, 2 fill the set, 0 is used again, then 3 comes. Each case names the released page.
     let cases = [
         (LocalReplacement::Fifo, 0),
         (LocalReplacement::Lru, 1),
@@ -107,7 +107,7 @@ fn dbmin_replaces_inside_a_set_as_the_instance_says() {
 #[test]
 fn mru_misses_a_loop_that_does_not_fit_less_often_than_lru() {
     let misses = |replacement| {
-        // One frame more than the set: what is released is overwritten by the next miss but one.
+        // One frame more than the set: the released page is overwritten by the next miss but one.
         let mut host = dbmin(5);
         host.start(1, 1);
         let a = host.open(1, 0, 4, replacement);
@@ -186,7 +186,7 @@ fn hot_sets_may_take_all_frames_and_the_next_query_waits() {
     assert_eq!(host.phase(2), Phase::Active);
     host.start(3, 1);
     assert_eq!(host.phase(3), Phase::New);
-    // Both lists are full; a fault takes the oldest page of the own list, not one of the other's.
+    // Both lists are full. A fault takes the oldest page of the query's own list, not one of the other list.
     let (a, b) = (host.open(1, 0, 1, LRU), host.open(2, 1, 1, LRU));
     for number in 0..6 {
         host.read(1, a, number);
@@ -261,7 +261,8 @@ fn a_suspended_query_loses_its_frames_and_not_its_working_set() {
     host.slice_ended(2, 100);
     host.finish();
     assert_eq!(host.phase(1), Phase::Active, "the other's working set is empty");
-    // Pages 0 and 1 were used 2 ms ago by its own time: with them it wants 4 frames, although it has lost them.
+    // Pages 0 and 1 were used 2 ms ago by its own time. With them it wants 4 frames, although it has lost
+    // them.
     host.read_at(1, a, 3, 104);
     host.start(3, 1);
     assert_eq!(host.phase(3), Phase::New, "4 + 1 + 2 (the mean) > 6");
@@ -300,7 +301,7 @@ fn a_page_in_use_never_leaves() {
             host.read(2, b, number);
             assert_eq!(host.pins_of(0, 0), 1, "{name}: page 0 is in use");
         }
-        // Both frames in use: the third query waits until one of the others moves on.
+        // Both frames are in use: the third query waits until one of the others requests its next page.
         host.start(3, 1);
         let c = host.open(3, 2, 1, LRU);
         assert_eq!(host.request(3, c, 0, Access::Read), [], "{name}");

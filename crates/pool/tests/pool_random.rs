@@ -1,5 +1,5 @@
-//! Random workloads on the page-level pool under every allocation policy and load control: invariants after every
-//! event, capacity, and an answer to every request in the end.
+//! Random workloads on the page-level pool under every allocation policy and load control: invariants after
+//! every event, capacity, and an eventual answer to every request.
 
 mod pool_host;
 
@@ -23,7 +23,7 @@ const PATTERNS: [Pattern; 5] = [
 const REPLACEMENTS: [LocalReplacement; 4] =
     [LocalReplacement::Fifo, LocalReplacement::Lru, LocalReplacement::Mru, LocalReplacement::Lifo];
 
-/// What a random query is doing.
+/// The state of a random query.
 struct Running {
     id: u64,
     instances: Vec<InstanceId>,
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// One thing that one running query does.
+    /// Performs one step of one running query.
     fn run(&mut self, longest: u32) {
         let phase = |id| self.host.pool.state().queries.get(QueryId(id)).phase();
         let able = |q: &Running| !q.requested && phase(q.id) == Phase::Active;
@@ -172,13 +172,13 @@ impl World {
         }
     }
 
-    /// Lets every query come to its end; none may wait forever.
+    /// Lets every query end; none may wait forever.
     fn drain(&mut self) {
         let mut steps = 0;
         while !self.queries.is_empty() {
             steps += 1;
             assert!(steps < 100_000, "{} queries never end", self.queries.len());
-            // What is under way goes on; what was opened is used and closed.
+            // Work in progress continues; open files are used and closed.
             if self.rng.bool() { self.device() } else { self.run(0) }
         }
     }

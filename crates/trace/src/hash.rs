@@ -1,7 +1,7 @@
-//! A run as one number, so that two runs can be compared.
+//! Hash of a run, so that two runs can be compared.
 //!
-//! The hash covers the numbers in events and actions, not their text or layout in memory, so that it is the same on
-//! every platform and with every version of the compiler.
+//! The hash covers the numbers in events and actions, not their text or layout in memory. So it is the same
+//! on every platform and with every version of the compiler.
 
 use coscan_core::{Action, ChunkSet, ColumnSet, Event, FailReason, Instant};
 

@@ -1,12 +1,14 @@
 //! The event trace of an active buffer manager as a file: an engine records it, a simulator replays it.
 //!
-//! A trace is text, one JSON object per line. The first line is the [`Header`]; every other line is a [`Record`] with
-//! its time in nanoseconds since the engine started. A trace contains all events of the core, and the actions that
-//! show its decisions: loads, deliveries, scans that were woken or failed. `docs/traces.md` describes every line.
+//! A trace is text, one JSON object per line. The first line is the [`Header`]; every other line is a
+//! [`Record`] with its time in nanoseconds since the engine started. A trace contains all events of the core,
+//! and the actions that show its decisions: loads, deliveries, scans that were woken or failed.
+//! `docs/traces.md` describes every line.
 //!
-//! [`pages`] is another kind of trace, of the pages that a single query accessed; `docs/page-traces.md` describes it.
+//! [`pages`] is another kind of trace: the pages that a single query accessed. `docs/page-traces.md`
+//! describes it.
 //!
-//! This crate knows the format only. The engine records and `coscan-sim` replays.
+//! This crate only defines the format. The engine records and `coscan-sim` replays.
 #![deny(missing_docs)]
 
 mod hash;

@@ -1,5 +1,6 @@
-//! The trace string of a query: what its access methods did to pages, in order, with the processor time that it had
-//! used by then (Chou & DeWitt 1985, section 4.1). [`save`] and [`load`] keep such traces in files.
+//! The trace string of a query: the operations of its access methods on pages, in order, each with the
+//! query's processor time by then (Chou & DeWitt 1985, section 4.1). [`save`] and [`load`] keep such traces
+//! in files.
 
 mod lines;
 
@@ -11,13 +12,13 @@ pub use lines::{PagesError, VERSION, load, save};
 /// The accesses to pages of one execution of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryTrace {
-    /// The query's name, as in `I` to `VI`.
+    /// The query's name, such as `I` to `VI`.
     pub query: String,
     /// The files it opens; a [`PageOp::Open`] names one by its position here.
     pub files: Vec<TracedFile>,
-    /// The frames the hot set model would give the query, in pages.
+    /// The frames that the hot set model gives the query, in pages.
     pub hot_set_pages: u32,
-    /// What happened, in order of time.
+    /// The operations, in order of time.
     pub records: Vec<PageRecord>,
     /// The processor time of the whole query, in nanoseconds.
     pub cpu_ns: u64,
@@ -31,39 +32,39 @@ pub struct TracedFile {
     pub name: String,
     /// Its length in pages.
     pub pages: u32,
-    /// True for a file of this execution alone (a temporary result): never shared. The first access to each of its
-    /// pages is a write, because there is nothing to read before it.
+    /// True for a file of this execution alone (a temporary result): never shared. The first access to each
+    /// of its pages is a write, because the page is new.
     pub temporary: bool,
 }
 
-/// One thing that happened.
+/// One operation with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRecord {
-    /// The processor time the query had used, in nanoseconds.
+    /// The processor time of the query, in nanoseconds.
     #[serde(rename = "ns")]
     pub cpu_ns: u64,
-    /// What happened.
+    /// The operation.
     #[serde(flatten)]
     pub op: PageOp,
 }
 
-/// What access methods do to pages. Instances are numbered from zero in one trace; one file may be open as several
-/// instances.
+/// Operations of access methods on pages. Instances are numbered from zero in one trace; one file may be open
+/// as several instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PageOp {
-    /// A file instance was opened, with what the query locality set model says of it.
+    /// A file instance was opened, with the answers of the query locality set model.
     Open {
         /// The new instance.
         instance: u32,
         /// Position in [`QueryTrace::files`].
         file: u32,
-        /// How it will be referenced.
+        /// The pattern of references.
         #[serde(with = "lines::PatternName")]
         pattern: Pattern,
         /// Desired size of its locality set, in pages.
         set_pages: u32,
-        /// How to replace inside the locality set.
+        /// The replacement inside the locality set.
         #[serde(with = "lines::ReplacementName")]
         replacement: LocalReplacement,
     },
@@ -74,7 +75,7 @@ pub enum PageOp {
         /// The page's position in its file.
         page: u32,
     },
-    /// A page was changed (and read before, if it is not new).
+    /// A page was changed. A page that is not new was read first.
     Write {
         /// The instance.
         instance: u32,

@@ -1,4 +1,4 @@
-//! Reading a trace, with errors that name file and line.
+//! Reading of a trace, with errors that name file and line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::record::{Header, Line, VERSION};
 
-/// Why a trace cannot be read.
+/// An error in reading a trace.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The file cannot be opened or read.
@@ -16,7 +16,7 @@ pub enum TraceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The message of the system.
         error: std::io::Error,
     },
     /// A line is not in the format.
@@ -26,7 +26,7 @@ pub enum TraceError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// A description of the mistake.
         what: String,
     },
     /// The trace was written by another version.

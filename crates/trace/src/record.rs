@@ -1,4 +1,4 @@
-//! One line of a trace, and how it corresponds to the core's events and actions.
+//! One line of a trace, and its correspondence to the core's events and actions.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The version of the format that this crate writes and reads.
 pub const VERSION: u32 = 1;
 
-/// The first line of a trace: under which settings it was recorded.
+/// The first line of a trace: the settings of the recorded engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
@@ -25,16 +25,16 @@ pub struct Header {
     pub loads_in_flight: u32,
     /// The workers that can run at once.
     pub processors: u32,
-    /// The limit on reading in bytes per second; 0 if there is none.
+    /// The limit on reading in bytes per second; 0 for none.
     pub read_limit_bytes_per_s: u64,
 }
 
-/// One of the other lines: what happened, and when in nanoseconds since the engine started.
+/// A line after the header: an event or action, and its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// When.
+    /// The time, in nanoseconds since the engine started.
     pub ns: u64,
-    /// What.
+    /// The event or action.
     #[serde(flatten)]
     pub record: Record,
 }
@@ -53,11 +53,11 @@ pub struct MatchingRuns {
     pub table: u32,
     /// Its columns.
     pub columns: Columns,
-    /// Chunks of the scan with those that go with each.
+    /// Chunks of the scan, each with its matching chunks.
     pub with: Vec<(u32, Runs)>,
 }
 
-/// An event of the core, or one of its actions. Tables, scans, workers, loads, chunks and columns are named by the
+/// An event of the core, or one of its actions. Tables, scans, workers, loads, chunks and columns have the
 /// core's numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -71,7 +71,7 @@ pub enum Record {
     ChunksInvalidated { table: u32, chunks: Runs },
     /// A table was dropped.
     TableDropped { table: u32 },
-    /// A scan announced what it will read.
+    /// A scan announced its reads.
     ScanRegistered {
         scan: u64,
         table: u32,
@@ -84,9 +84,9 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         matching: Vec<MatchingRuns>,
     },
-    /// A scan does not need chunks any more.
+    /// A scan no longer needs chunks.
     ChunksUnneeded { scan: u64, chunks: Runs },
-    /// A scan does not need matching chunks any more.
+    /// A scan no longer needs matching chunks.
     MatchingUnneeded { scan: u64, at: u32, chunks: Runs },
     /// A worker wants a chunk.
     ChunkRequested { scan: u64, worker: u32 },
@@ -94,7 +94,7 @@ pub enum Record {
     ChunkReleased { scan: u64, worker: u32 },
     /// A worker is still reading.
     WorkerActive { scan: u64, worker: u32 },
-    /// A worker gave its chunk back unfinished.
+    /// A worker returned its chunk unfinished.
     ChunkSuspended { scan: u64, worker: u32 },
     /// A scan's workers need more workspace than announced.
     WorkspaceGrown { scan: u64, bytes: u64 },
@@ -104,7 +104,7 @@ pub enum Record {
     LoadFailed { load: u64, columns: Columns },
     /// The host holds decoded arrays of a part.
     Decoded { table: u32, chunk: u32, column: u32, bytes: u64 },
-    /// A scan is over.
+    /// A scan ended.
     ScanGone { scan: u64 },
     /// Point reads hold, or want, this many bytes.
     PointRoom { bytes: u64 },
@@ -112,11 +112,11 @@ pub enum Record {
     PointsWaiting { table: u32, chunk: u32, columns: Columns, reads: u32 },
     /// The budget changed.
     BudgetChanged { bytes: u64 },
-    /// Nothing but time passed.
+    /// Time passed without another event.
     TimePassed,
     /// Action: a read was issued.
     Load { load: u64, table: u32, chunk: u32, columns: Columns, bytes: u64 },
-    /// Action: a chunk was handed out.
+    /// Action: a chunk was delivered.
     Deliver { scan: u64, worker: u32, chunk: u32 },
     /// Action: a worker was told that no chunk is left for it.
     Wake { scan: u64, worker: u32 },
@@ -124,7 +124,7 @@ pub enum Record {
     Fail { scan: u64 },
 }
 
-/// How a table, or the chunks added to it, is divided.
+/// The division of a table, or of the chunks added to it, into chunks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Layout {
@@ -311,7 +311,7 @@ impl Record {
         }
     }
 
-    /// What a registered scan announced; `None` for any other line.
+    /// The announcement of a registered scan; `None` for any other line.
     pub fn scan_spec(&self) -> Option<ScanSpec> {
         let Record::ScanRegistered {
             table,

@@ -1,4 +1,4 @@
-//! Writing a trace while the engine runs: lines go through a queue to a thread.
+//! Writing of a trace while the engine runs: lines pass through a queue to a thread.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,12 +8,12 @@ use std::thread::JoinHandle;
 
 use crate::record::{Header, Line, Record};
 
-/// Lines that wait to be written. If recording is faster than the disk, it waits: a trace with gaps could not be
-/// replayed.
+/// Maximum number of lines in the queue. If recording is faster than the disk, it waits: a trace with gaps
+/// could not be replayed.
 const LINES_WAITING: usize = 1 << 16;
 
-/// Writes a trace. Recording a line costs a copy of its facts. A full disk does not stop the engine: writing ends,
-/// and [`Recorder::finish`] reports it.
+/// Writes a trace. Recording a line costs a copy of its facts. A full disk does not stop the engine: writing
+/// ends, and [`Recorder::finish`] reports the error.
 #[derive(Debug)]
 pub struct Recorder {
     lines: Option<SyncSender<Line>>,
@@ -24,7 +24,7 @@ impl Recorder {
     /// Begins a trace in a new file.
     ///
     /// # Errors
-    /// If a file of that name exists, because nothing is overwritten, or if it cannot be written.
+    /// If a file of that name exists, because files are never overwritten, or if it cannot be written.
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
         let file = File::create_new(path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
@@ -46,10 +46,10 @@ impl Recorder {
         Ok(Recorder { lines: Some(lines), writer: Some(writer) })
     }
 
-    /// Adds a line; waits if very many have not been written yet.
+    /// Adds a line; waits if the queue is full.
     pub fn record(&self, ns: u64, record: Record) {
         if let Some(lines) = &self.lines {
-            // The writer is gone only after an error, which `finish` reports.
+            // The writer is missing only after an error, which `finish` reports.
             let _ = lines.send(Line { ns, record });
         }
     }
@@ -57,7 +57,7 @@ impl Recorder {
     /// Writes the lines that are still in the queue.
     ///
     /// # Errors
-    /// If something could not be written: the trace is not complete.
+    /// If a line could not be written: the trace is incomplete.
     pub fn finish(mut self) -> io::Result<()> {
         self.end()
     }
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a trace that took a day");
     }
 
-    /// A disk that writes nothing but the header until it is told to.
+    /// A disk that writes only the header until it is released.
     struct Stalled {
         written: Arc<AtomicUsize>,
         open: Arc<(Mutex<bool>, Condvar)>,

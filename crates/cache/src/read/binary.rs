@@ -1,4 +1,4 @@
-//! oracleGeneral: records of one length, as libCacheSim reads and writes them.
+//! oracleGeneral: records of fixed length in libCacheSim's format.
 
 use std::io::{self, BufRead};
 
@@ -9,7 +9,8 @@ use crate::ids::Id;
 /// Bytes of a record.
 pub(crate) const RECORD_BYTES: usize = 24;
 
-/// The next use in a record is ignored. It is computed when it is needed, also for a part of a trace.
+/// Reads the records. The next use in a record is ignored; it is computed when it is needed, also for a part
+/// of a trace.
 pub(super) fn oracle_general(input: &mut dyn BufRead, sink: &mut Sink<'_>) -> Result<(), Stop> {
     let mut record = [0; RECORD_BYTES];
     for number in 1_u64.. {
@@ -29,7 +30,7 @@ pub(super) fn oracle_general(input: &mut dyn BufRead, sink: &mut Sink<'_>) -> Re
     Ok(())
 }
 
-/// Fills the record; returns how much of it there was.
+/// Fills the record; returns the number of bytes read.
 fn read_record(input: &mut dyn BufRead, record: &mut [u8; RECORD_BYTES]) -> io::Result<usize> {
     let buffered = input.fill_buf()?;
     if let Some(whole) = buffered.first_chunk::<RECORD_BYTES>() {

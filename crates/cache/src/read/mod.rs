@@ -1,7 +1,7 @@
-//! Trace files: opened, decompressed, and read request by request.
+//! Reading of trace files: opening, decompression, and requests one by one.
 //!
-//! Compression is recognised by the first bytes of a file (gzip, zstd), the format by its name unless it is given.
-//! Wrong content is an error that names the line or record. Only blank lines are skipped.
+//! Compression is recognised by the first bytes of a file (gzip, zstd). The format is recognised by its name
+//! unless it is given. Wrong content is an error that names the line or record. Only blank lines are skipped.
 
 mod binary;
 mod table;
@@ -25,21 +25,21 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request of a format that has nothing else.
+    /// A request of a format that has only ids.
     fn of(id: Id<'a>) -> Self {
         Request { id, time: None, size: 1 }
     }
 }
 
-/// Why reading stops before the end of the file.
+/// The reason for an end before the end of the file.
 pub(crate) enum Stop {
-    /// As many requests as wanted have been read.
+    /// The wanted number of requests has been read.
     Enough,
     /// Reading or decompressing failed.
     Io(io::Error),
     /// The content is not in the format.
     Bad(At, String),
-    /// There are more requests than a trace can have.
+    /// The file has more requests than a trace can have.
     TooLong,
 }
 
@@ -54,7 +54,7 @@ type Sink<'a> = dyn FnMut(Request<'_>) -> Result<(), Stop> + 'a;
 
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// Reads a file, or its first `most` requests; returns how many there were, at least one.
+/// Reads a file, or its first `most` requests; returns their number, at least one.
 pub(crate) fn read(
     path: &Path,
     format: Option<&Format>,
@@ -92,7 +92,7 @@ pub(crate) fn read(
     }
 }
 
-/// The content of a file, unpacked.
+/// The decompressed content of a file.
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut packed = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
     let start = packed.fill_buf()?;

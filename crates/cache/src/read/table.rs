@@ -7,8 +7,9 @@ use crate::At;
 use crate::format::{Column, Csv};
 use crate::ids::Id;
 
-/// Quotes are as in RFC 4180. White space around fields is ignored. Rows may have different lengths as long as they
-/// have the column. Blank lines are skipped; an error in the row after blank lines names the first of them.
+/// Reads the rows. Quotes are as in RFC 4180. White space around fields is ignored. Rows may have different
+/// lengths as long as they have the column. Blank lines are skipped; an error in the row after blank lines
+/// names the first of them.
 pub(super) fn csv(input: &mut dyn BufRead, csv: &Csv, sink: &mut Sink<'_>) -> Result<(), Stop> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)

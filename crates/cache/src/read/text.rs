@@ -6,13 +6,13 @@ use super::{Request, Sink, Stop};
 use crate::At;
 use crate::ids::{Id, parse_number};
 
-/// The most blocks of one line of an ARC trace: published traces have fewer than a thousand.
+/// The maximum number of blocks in one line of an ARC trace. Published traces have fewer than a thousand.
 const RUN_MAX: u64 = 1 << 24;
 
-/// Takes the text of a line and where it is.
+/// Takes the place and the text of a line.
 type OnLine<'a> = dyn FnMut(At, &[u8]) -> Result<(), Stop> + 'a;
 
-/// Calls back with every line that is not blank, without white space at its ends, and its place.
+/// Calls back with the place and the text of every line that is not blank, without white space at its ends.
 fn lines(input: &mut dyn BufRead, on_line: &mut OnLine<'_>) -> Result<(), Stop> {
     let mut line = Vec::new();
     for number in 1.. {
@@ -28,7 +28,7 @@ fn lines(input: &mut dyn BufRead, on_line: &mut OnLine<'_>) -> Result<(), Stop> 
     Ok(())
 }
 
-/// A line as errors show it.
+/// The form of a line in errors.
 fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(60)]).escape_debug().to_string()
 }
@@ -43,7 +43,7 @@ pub(super) fn ids(input: &mut dyn BufRead, sink: &mut Sink<'_>) -> Result<(), St
     })
 }
 
-/// First block, count, something, number of the request.
+/// First block, count, an ignored number, number of the request.
 pub(super) fn arc(input: &mut dyn BufRead, sink: &mut Sink<'_>) -> Result<(), Stop> {
     lines(input, &mut |at, line| {
         let bad = |reason: &str| {

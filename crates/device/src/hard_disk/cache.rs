@@ -1,13 +1,13 @@
-//! The buffer of a disk: segments, each a run of blocks; the least recently used one is reused first.
+//! The buffer of a disk: segments, each a run of blocks. The least recently used segment is reused first.
 
-/// What a segment is used for.
+/// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing in it.
+    /// Empty.
     Empty,
     /// Data that is on the disk as well.
     Clean,
-    /// The mechanism reads into it.
+    /// The mechanism reads into the segment.
     Reading,
     /// Data that is not on the disk yet.
     Dirty,
@@ -19,18 +19,18 @@ pub(super) struct Segment {
     pub state: State,
     pub start: u64,
     pub end: u64,
-    /// Where reading ahead ends.
+    /// End of reading ahead.
     pub read_until: u64,
     /// The first block of a dirty segment that is not on the disk.
     pub unwritten: u64,
     /// Commands that move data out of it or into it.
     pub users: u32,
-    /// A count that says when it was last taken.
+    /// Number of the last use; orders segments by recency.
     used: u64,
 }
 
 impl Segment {
-    /// Empties the segment and begins again.
+    /// Empties the segment and restarts it at block `at`.
     pub fn restart(&mut self, state: State, at: u64) {
         *self = Segment { state, start: at, end: at, read_until: at, unwritten: at, ..self.clone() };
     }
@@ -45,7 +45,7 @@ impl Segment {
     }
 }
 
-/// What a read finds in the buffer.
+/// The part of a read that the buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hit {
     /// All of it, in this segment.
@@ -60,7 +60,7 @@ pub(super) enum Hit {
 #[derive(Debug)]
 pub(super) struct Cache {
     pub segments: Vec<Segment>,
-    /// Blocks in each.
+    /// Blocks in each segment.
     pub size: u64,
     count: u64,
 }
@@ -72,7 +72,7 @@ impl Cache {
         Cache { segments: vec![empty; segments as usize], size: u64::from(size), count: 0 }
     }
 
-    /// Where a read's blocks are: the newest data first, complete before partial.
+    /// The place of a read's blocks: newest data first, complete before partial.
     pub fn find(&self, first: u64, end: u64, stream_hits: bool) -> Hit {
         let freshness = |state| match state {
             State::Dirty => 3,
@@ -93,8 +93,8 @@ impl Cache {
         }
     }
 
-    /// A segment for blocks that are in none: an empty one, or the least recently used clean one that no command
-    /// uses. A write prefers the one that it makes stale.
+    /// A segment for blocks that are in none: an empty one, or the least recently used clean one that no
+    /// command uses. A write prefers the segment that it makes stale.
     pub fn victim(&self, stale: Option<(u64, u64)>) -> Option<usize> {
         let free = |segment: &Segment| match segment.state {
             State::Empty => true,
@@ -107,7 +107,7 @@ impl Cache {
         candidates.min_by_key(|(_, segment)| rank(segment)).map(|(at, _)| at)
     }
 
-    /// A command takes a segment.
+    /// Takes a segment for a command.
     pub fn take(&mut self, at: usize) {
         self.count += 1;
         self.segments[at].used = self.count;
@@ -127,7 +127,7 @@ impl Cache {
         }
     }
 
-    /// The segment with data that is not on the disk yet: there is at most one.
+    /// The segment with data that is not on the disk yet, if any; there is at most one.
     pub fn dirty(&self) -> Option<usize> {
         self.segments.iter().position(|segment| segment.state == State::Dirty)
     }

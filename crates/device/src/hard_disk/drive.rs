@@ -1,8 +1,8 @@
-//! The drive as a device: commands, buffer, mechanism and bus, event after event. The bus is in `bus.rs`.
+//! The drive as a device: events of commands, buffer, mechanism and bus. The bus is in `bus.rs`.
 //!
-//! A command arrives, costs its overhead, and is started when the mechanism is free or only reads ahead. A read moves
-//! its blocks over the bus as they become available; a write fills the buffer while the arm seeks. With a queue the
-//! next command's seek starts while the data of the one before still moves.
+//! A command arrives and costs its overhead. It starts when the mechanism is free or only reads ahead. A read
+//! moves its blocks over the bus as they become available; a write fills the buffer while the arm seeks. With
+//! a queue, the next command's seek starts while the data of the previous one still moves.
 
 mod bus;
 
@@ -27,14 +27,14 @@ pub(crate) struct HardDisk {
     model: HardDiskModel,
     mechanism: Mechanism,
     cache: Cache,
-    /// Commands that wait at the host because the drive holds as many as it can.
+    /// Commands that wait at the host because the drive is full.
     host: VecDeque<Request>,
-    /// In the drive, by arrival.
+    /// Commands in the drive, by arrival.
     commands: Vec<Command>,
     job: Option<Job>,
-    /// When a step that was interrupted ends.
+    /// End of an interrupted step.
     settled: Picos,
-    /// Where the mechanism was sent last.
+    /// The last destination of the mechanism.
     head_block: u64,
     moving: Option<Move>,
     last_was_read: bool,
@@ -48,23 +48,24 @@ struct Command {
     first: u64,
     end: u64,
     read: bool,
-    /// When the mechanism may begin.
+    /// Earliest start of the mechanism.
     ready: Picos,
-    /// When data may move.
+    /// Earliest move of data.
     bus_from: Picos,
-    /// Whether it came to a drive without other commands.
+    /// True if it arrived at a drive without other commands.
     alone: bool,
     /// The next block to move over the bus.
     next: u64,
-    /// Where its blocks are, once it is started.
+    /// The segment of its blocks, once it is started.
     segment: Option<usize>,
 }
 
-/// The delay of an access that begins where the last one ended: however short, the next sector has begun by then.
+/// The delay of an access that begins at the end of the last one. However short it is, the next sector has
+/// already begun by then.
 const SET_UP: Picos = 1;
 
 impl HardDisk {
-    /// An idle disk with empty buffer and the arm outermost.
+    /// An idle disk with an empty buffer and the arm outermost.
     pub fn new(model: &HardDiskModel) -> Self {
         HardDisk {
             mechanism: Mechanism::new(model),
@@ -156,8 +157,8 @@ impl HardDisk {
                 return true;
             }
         }
-        // While the mechanism reads for a command nothing else can start. This check saves time: it runs for every
-        // sector.
+        // While the mechanism reads for a command, all other commands wait. This check saves time, because it
+        // runs for every sector.
         if self.job.as_ref().is_some_and(|job| job.foreground && !job.pass.write) {
             return false;
         }
@@ -231,7 +232,7 @@ impl HardDisk {
         if self.job.as_ref().is_some_and(|job| job.foreground) {
             return false;
         }
-        // Before the read-ahead ends: what it has read of other blocks stays, even if it adjoins the write.
+        // Runs before the read-ahead ends: other blocks that it has read stay, even if they adjoin the write.
         let segment = self.cache.victim(Some((first, end)));
         self.cache.forget(first, end, segment);
         self.stop_reading_ahead();
@@ -242,7 +243,7 @@ impl HardDisk {
         true
     }
 
-    /// From now on the command's blocks are in this segment, or will be.
+    /// Assigns the segment to the command: its blocks are in the segment, or will be.
     fn attach(&mut self, at: usize, segment: usize, now: Picos) {
         self.cache.take(segment);
         let command = &mut self.commands[at];
@@ -259,7 +260,7 @@ impl HardDisk {
         self.job = Some(Job::new(segment, pass, command.end));
     }
 
-    /// How far reading goes on behind a read that ends before `end`.
+    /// The end of the blocks read after a read that ends before `end`.
     fn extend(&mut self, segment: usize, end: u64) {
         let until = match self.model.cache.read_ahead {
             ReadAhead::None => end,
@@ -275,7 +276,7 @@ impl HardDisk {
         segment.read_until = segment.read_until.max(until.min(self.mechanism.geometry.blocks()));
     }
 
-    /// Ends reading ahead; the arm finishes its step.
+    /// Stops reading ahead; the arm finishes its step.
     fn stop_reading_ahead(&mut self) {
         if let Some(Job { segment, mut pass, .. }) = self.job.take() {
             self.settled = pass.at;
@@ -302,7 +303,7 @@ impl HardDisk {
         self.job = Some(job);
     }
 
-    /// A sector begins to pass.
+    /// Handles the start of a sector's pass.
     fn enter(&self, job: &mut Job, sector: u32, now: Picos) {
         let Some(track) = &job.pass.track else { return };
         let usable = track.block_at(sector).is_some_and(|block| self.usable(job, block, now));
@@ -310,7 +311,7 @@ impl HardDisk {
         job.pass.step = Step::Sector(sector, usable);
     }
 
-    /// Whether a block that begins to pass can be read into the segment, or written from it.
+    /// True if a block that begins to pass can be read into the segment, or written from it.
     fn usable(&self, job: &Job, block: u64, now: Picos) -> bool {
         let segment = &self.cache.segments[job.segment];
         if job.pass.write {
@@ -324,7 +325,7 @@ impl HardDisk {
         !before && !held && room
     }
 
-    /// The block behind the last that is in a segment, moves under way included.
+    /// The block behind the last one in a segment, including moves in progress.
     fn filled(&self, segment: usize, now: Picos) -> u64 {
         let moved = |moving: &Move| match self.block_time() {
             0 => moving.blocks,
@@ -334,7 +335,7 @@ impl HardDisk {
         self.cache.segments[segment].end + moving.map_or(0, moved)
     }
 
-    /// A sector has passed. Returns whether there is more to do.
+    /// Handles the end of a sector's pass. Returns true if there is more to do.
     fn passed(&mut self, job: &mut Job, sector: u32, usable: bool, now: Picos) -> bool {
         let Some(track) = job.pass.track.clone() else { return false };
         let filled = self.filled(job.segment, now);
@@ -356,8 +357,8 @@ impl HardDisk {
             }
             self.write_through(job.segment, next, now);
             if let Some(goal) = then {
-                // It is a separate access: it is set up when the one before has ended, and misses the sector that
-                // follows.
+                // It is a separate access. It is set up after the end of the previous one, and misses the
+                // sector that follows.
                 job.goal = goal;
                 job.leave_track();
                 self.mechanism.go_on(&mut job.pass, now + SET_UP, next);
@@ -391,7 +392,7 @@ impl HardDisk {
     }
 }
 
-/// The first nanosecond at which something is over.
+/// The first nanosecond that is not before `at`.
 fn instant(at: Picos) -> Instant {
     Instant::from_nanos(at.div_ceil(1000))
 }

@@ -1,8 +1,8 @@
-//! Drives whose figures are known, and drives derived from published ones.
+//! Drives with known figures, and drives derived from published ones.
 //!
-//! The Atlas 10K is stated: zones, skews, spares, slipped sectors, seek curve, overheads and buffer are those
-//! measured on one drive for DiskSim (CMU-PDL-08-101). There are no such figures of the others: they are derived from
-//! the tables of Schindler et al. (FAST 2002 and VLDB 2003), and each number names its source.
+//! The Atlas 10K is stated: zones, skews, spares, slipped sectors, seek curve, overheads and buffer were
+//! measured on one drive for DiskSim (CMU-PDL-08-101). The other drives lack such figures. They are derived
+//! from the tables of Schindler et al. (FAST 2002 and VLDB 2003), and each number names its source.
 
 use coscan_core::Span;
 
@@ -14,15 +14,15 @@ use super::seek::SeekCurve;
 /// A drive by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Drive {
-    /// As people type it.
+    /// The name that users type.
     pub name: &'static str,
-    /// What it is, and whether its figures are measured or derived.
+    /// A description; says whether the figures are measured or derived.
     pub summary: &'static str,
     /// Its numbers.
     pub model: fn() -> HardDiskModel,
 }
 
-/// The drives there are.
+/// All drives.
 pub const DRIVES: [Drive; 7] = [
     Drive { name: "atlas10k", summary: "Quantum Atlas 10K, 9 GB, 1999: measured", model: atlas10k },
     Drive { name: "atlas10k2", summary: "Quantum Atlas 10K II, 2000: derived", model: atlas10k2 },
@@ -141,7 +141,7 @@ fn atlas10k_seeks() -> SeekCurve {
     SeekCurve::new(points).unwrap_or_else(|message| unreachable!("{message}"))
 }
 
-/// What the derived drives have of their own.
+/// The figures that differ between derived drives.
 struct Derived {
     rpm: u32,
     heads: u32,
@@ -150,9 +150,10 @@ struct Derived {
     outermost: u32,
     innermost: u32,
     head_switch_us: u64,
-    /// Time by which a track is turned against the one before, where the head and where the cylinder changes.
+    /// Time by which a track is turned against the previous one, at a change of head and at a change of
+    /// cylinder.
     skew_us: (u64, u64),
-    /// Times of the Atlas 10K's seek curve, multiplied by this factor.
+    /// Factor on the times of the Atlas 10K's seek curve.
     seek_time: f64,
     zero_latency: bool,
     /// Time of a block on the bus, in nanoseconds.
@@ -203,10 +204,11 @@ pub fn atlas10k3() -> HardDiskModel {
     })
 }
 
-// The other drives of Table 1 of VLDB 2003. Stated there: revolutions, head switch, mean seek, sectors per track, tracks,
-// heads. Fitted: the seek curve, that of the Atlas 10K stretched to the mean seek. Reading: skews, from the head switch and
-// the shortest seek; that drives of Quantum begin a track anywhere and the others do not (FAST 2002, from memory).
-// Assumed: zones, as narrow towards the middle as those of the Atlas 10K III, buffer, bus.
+// The other drives of Table 1 of VLDB 2003. Stated there: revolutions, head switch, mean seek, sectors per
+// track, tracks, heads. Fitted: the seek curve, that of the Atlas 10K stretched to the mean seek. Reading:
+// skews, from the head switch and the shortest seek; that drives of Quantum begin a track anywhere and the
+// others do not (FAST 2002, from memory). Assumed: zones, as narrow towards the middle as those of the Atlas
+// 10K III, buffer, bus.
 
 /// HP C2247, 1 GB, derived from Table 1 of VLDB 2003.
 pub fn c2247() -> HardDiskModel {
@@ -259,8 +261,8 @@ pub fn ultrastar18lzx() -> HardDiskModel {
     })
 }
 
-/// Seagate Cheetah X15, 18 GB, derived from Table 1 of VLDB 2003. The stated tracks are no multiple of the heads: there
-/// are two more.
+/// Seagate Cheetah X15, 18 GB, derived from Table 1 of VLDB 2003. The stated number of tracks is not a
+/// multiple of the heads: the model has two more.
 pub fn cheetahx15() -> HardDiskModel {
     derived(&Derived {
         rpm: 15_000,

@@ -1,36 +1,37 @@
-//! Where a disk's blocks lie: zones, tracks, skews, spare and slipped sectors, and the order of tracks.
+//! Geometry of a disk: zones, tracks, skews, spare and slipped sectors, and the order of tracks.
 //!
 //! A zone is a run of cylinders whose tracks have equally many sectors. Its tracks are numbered in the order
-//! in which logical blocks go on; [`TrackOrder`] says which cylinder and head a number is. Defects that were
-//! remapped after the disk left the factory are not modelled: there are none on a new disk.
+//! of logical blocks; [`TrackOrder`] maps a number to cylinder and head. Defects that were remapped after the
+//! disk left the factory are not modelled: a new disk has none.
 
 use super::Picos;
 
-/// Which track comes after which, within a zone.
+/// The order of tracks within a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrackOrder {
     /// All heads of a cylinder, then the next cylinder from head 0.
     Cylinders,
-    /// All heads of a cylinder, then the next cylinder from the head that was last: every second cylinder of
-    /// a zone goes through the heads backwards, and a cylinder switch needs no head switch.
+    /// All heads of a cylinder, then the next cylinder from the last head. Every second cylinder of a zone
+    /// uses the heads backwards, and a cylinder switch needs no head switch.
     SameHead,
-    /// This many cylinders with one head, back with the next, and so on: a snake on every surface.
+    /// Several cylinders with one head, back with the next, and so on: a snake on every surface.
     Serpentine {
         /// Tracks in a row on one surface.
         tracks: u32,
     },
 }
 
-/// Cylinders whose tracks are alike, as a drive's maker tells.
+/// A group of cylinders with equal tracks, as the drive's maker states it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its last cylinder; the first follows the zone before.
+    /// Its last cylinder; the first follows the previous zone.
     pub last_cylinder: u32,
     /// Sectors on a track.
     pub sectors: u32,
-    /// Sectors by which a track's first is turned against the one before, where the head changes.
+    /// Sectors by which the first sector of a track is turned against the previous track, at a change of
+    /// head.
     pub track_skew: u32,
-    /// The same where the cylinder changes.
+    /// The same at a change of cylinder.
     pub cylinder_skew: u32,
     /// Sectors at the end of the zone that hold no blocks.
     pub spares: u32,
@@ -50,7 +51,7 @@ pub(crate) struct Track {
     pub first: u64,
     /// The block behind its last.
     pub end: u64,
-    /// Its sectors that hold no block for being bad, ascending.
+    /// Its bad sectors, which hold no block, ascending.
     slipped: Vec<u32>,
 }
 
@@ -74,13 +75,13 @@ impl Track {
         (block < self.end).then_some(block)
     }
 
-    /// How long after the index mark a sector begins, in a revolution of `period`.
+    /// The time from the index mark to the start of a sector, in a revolution of `period`.
     pub fn offset(&self, sector: u32, period: Picos) -> Picos {
         let turned = (self.skew + sector) % self.sectors;
         u64::from(turned) * period / u64::from(self.sectors)
     }
 
-    /// The first sector that begins at or after a time since the index mark.
+    /// The first sector that begins `phase` or later after the index mark.
     pub fn sector_from(&self, phase: Picos, period: Picos) -> u32 {
         let turned = (phase * u64::from(self.sectors)).div_ceil(period) as u32;
         (turned + self.sectors - self.skew) % self.sectors
@@ -104,7 +105,7 @@ struct PlacedZone {
     blocks: u64,
 }
 
-/// A track's number in its zone as a place, with the switches it takes to get there from the zone's first.
+/// The place of a track in its zone, and the switches from the zone's first track to it.
 struct Placed {
     cylinder: u32,
     head: u32,
@@ -127,7 +128,7 @@ impl Geometry {
         Geometry { heads, order, zones: placed, blocks: first_block }
     }
 
-    /// Blocks in all.
+    /// Total number of blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks
     }

@@ -1,4 +1,4 @@
-//! What the mechanism is doing: reading into a segment, or writing from it, block after block.
+//! The mechanism's current work: reading into a segment, or writing from it, block after block.
 
 use super::cache::Segment;
 use super::mechanism::Pass;
@@ -10,13 +10,14 @@ pub(super) struct Job {
     pub pass: Pass,
     /// The block behind the last that a command needs.
     pub goal: u64,
-    /// A write that was combined with this one in the buffer and is next: the block behind its last.
+    /// The end of a write that was combined with this one in the buffer and is next: the block behind its
+    /// last.
     pub then: Option<u64>,
-    /// Whether a write was combined with the one it began with; there is one at most, as in DiskSim 4.0.
+    /// True if a write was combined with the first one; there is at most one, as in DiskSim 4.0.
     pub combined: bool,
-    /// Whether a command waits for it; otherwise it reads ahead, and any other command may end it.
+    /// True if a command waits for the job. Otherwise it reads ahead, and any other command may end it.
     pub foreground: bool,
-    /// Blocks of this track that passed before their turn.
+    /// Blocks of this track that passed early.
     early: Option<(u64, u64)>,
 }
 
@@ -25,12 +26,12 @@ impl Job {
         Job { segment, pass, goal, then: None, combined: false, foreground: true, early: None }
     }
 
-    /// What was taken before its turn belongs to one track.
+    /// Forgets early blocks: they belong to one track.
     pub fn leave_track(&mut self) {
         self.early = None;
     }
 
-    /// Where transfers on the track under the head end: at its end or at the end of what is wanted.
+    /// The end of transfers on the track under the head: its end or the end of the wanted blocks.
     fn last(&self, wanted: u64) -> u64 {
         self.pass.track.as_ref().map_or(wanted, |track| wanted.min(track.end))
     }
@@ -39,7 +40,7 @@ impl Job {
     pub fn block_read(&mut self, segment: &mut Segment, block: u64, size: u64) -> u64 {
         let last = self.last(if self.foreground { self.goal } else { segment.read_until });
         if block < segment.start && segment.start == segment.end {
-            // Passed before the first that was asked for: kept, because it is free.
+            // Passed before the first requested block: kept, because it is free.
             (segment.start, segment.end) = (block, block + 1);
         } else {
             segment.end = self.take(segment.end, block, last);
@@ -49,14 +50,15 @@ impl Job {
         segment.end
     }
 
-    /// A block that may be written has passed, of those up to `end`. Returns the first that is not on the disk.
+    /// Notes that a block that may be written has passed, of those up to `end`. Returns the first block that
+    /// is not on the disk.
     pub fn block_written(&mut self, segment: &mut Segment, block: u64, end: u64) -> u64 {
         let last = self.last(end);
         segment.unwritten = self.take(segment.unwritten, block, last);
         segment.unwritten
     }
 
-    /// Where the blocks without a gap end after one more, if they ended at `next` before.
+    /// The end of the blocks without a gap after one more block, if it was `next` before.
     fn take(&mut self, next: u64, block: u64, last: u64) -> u64 {
         if block == next {
             return match self.early.take_if(|(first, _)| *first == block + 1) {

@@ -1,7 +1,7 @@
-//! Arm, heads and rotation: when which sector passes which head.
+//! Arm, heads and rotation: the times at which sectors pass a head.
 //!
-//! The mechanism moves in steps: a seek, the wait for a sector, then sector after sector. The drive decides what is
-//! done with a sector that passes.
+//! The mechanism moves in steps: a seek, the wait for a sector, then sector after sector. The drive decides
+//! what to do with a sector that passes.
 
 use coscan_core::Span;
 
@@ -23,21 +23,21 @@ pub(super) enum Step {
     Seek(u64),
     /// Wait until this sector begins.
     Wait(u32),
-    /// Let this sector pass; whether its block can be transferred was known when it began.
+    /// Let this sector pass. The flag, known at its start, says whether its block can be transferred.
     Sector(u32, bool),
 }
 
-/// A step and when it ends.
+/// A step and its end.
 #[derive(Clone, Debug)]
 pub(super) struct Pass {
     pub at: Picos,
     pub step: Step,
     pub write: bool,
-    /// The track under the head; before the first seek has ended, none.
+    /// The track under the head; `None` until the first seek has ended.
     pub track: Option<Track>,
 }
 
-/// The moving parts. The disk turns as if it had passed its index mark at time zero.
+/// The moving parts. The disk turns as if it passed its index mark at time zero.
 #[derive(Debug)]
 pub(super) struct Mechanism {
     pub geometry: Geometry,
@@ -72,15 +72,15 @@ impl Mechanism {
         if write && time > 0 { time + self.write_settle } else { time }
     }
 
-    /// Starts towards a block.
+    /// Starts a seek to a block.
     pub fn seek(&self, from: Picos, block: u64, write: bool) -> Pass {
         let track = self.geometry.track_of(block);
         let at = from + self.seek_time(track.cylinder, track.head, write);
         Pass { at, step: Step::Seek(block), write, track: None }
     }
 
-    /// Seek and rotation before blocks from one up to another, if they were started now: the time of the access on their
-    /// first track that moves none of them.
+    /// Seek and rotation before a run of blocks, if the access started at `now`: the time of the access on
+    /// their first track that moves none of them.
     pub fn positioning(&self, now: Picos, first: u64, end: u64, write: bool) -> Picos {
         let track = self.geometry.track_of(first);
         let seek = self.seek_time(track.cylinder, track.head, write);
@@ -90,13 +90,13 @@ impl Mechanism {
         if !self.zero_latency || self.until(&track, last, there) >= until_first {
             return seek + until_first;
         }
-        // The head lands among them: all have passed after a revolution.
+        // The head lands among them: all have passed after one revolution.
         let behind = track.offset((last + 1) % track.sectors, self.period);
         let length = (behind + self.period - track.offset(from, self.period)) % self.period;
         seek + if length == 0 { 0 } else { self.period - length }
     }
 
-    /// The arm has arrived.
+    /// Ends a seek.
     pub fn arrive(&mut self, pass: &mut Pass, block: u64) {
         let track = self.geometry.track_of(block);
         (self.cylinder, self.head) = (track.cylinder, track.head);
@@ -128,8 +128,8 @@ impl Mechanism {
         (track.offset(sector, self.period) + self.period - now % self.period) % self.period
     }
 
-    /// The sector where a transfer begins: that of the block, or, if sectors may come in any order and the
-    /// head lands between it and the end of the track, the next one to pass.
+    /// The first sector of a transfer: that of the block. If sectors may come in any order and the head lands
+    /// between that sector and the end of the track, it is the next one to pass.
     fn landing(&self, track: &Track, block: u64, now: Picos, write: bool) -> u32 {
         let wanted = track.sector_of(block);
         let any_order = self.zero_latency || (self.free_reads && !write && block != track.first);
@@ -151,7 +151,7 @@ mod tests {
     use super::super::atlas10k;
     use super::*;
 
-    /// Otherwise an order by positioning time would let reads of whole tracks wait for single blocks.
+    /// Prevents an order by positioning time that lets reads of whole tracks wait for single blocks.
     #[test]
     fn a_whole_track_is_in_position_wherever_the_head_lands() {
         let mechanism = Mechanism::new(&atlas10k());

@@ -1,16 +1,16 @@
-//! A hard disk accurate to the sector, after the mechanisms that DiskSim 4.0 describes: zones, skews, head
-//! and cylinder switches, a measured seek curve, rotation, zero-latency access, a segmented buffer with
+//! A hard disk accurate to the sector, with the mechanisms that DiskSim 4.0 describes: zones, skews, head and
+//! cylinder switches, a measured seek curve, rotation, zero-latency access, a segmented buffer with
 //! read-ahead and write-back, command queueing, and a bus slower or faster than the medium.
 //!
-//! | part | what it knows | file |
+//! | part | content | file |
 //! |---|---|---|
 //! | model | the numbers | `model.rs` |
-//! | geometry | where blocks lie | `geometry.rs` |
-//! | seek curve | how long the arm takes | `seek.rs` |
-//! | mechanism | when which sector passes | `mechanism.rs` |
-//! | cache | which blocks are in the buffer | `cache.rs` |
-//! | schedule | which command is next | `schedule.rs` |
-//! | drive | what happens when; the device | `drive.rs`, `job.rs` |
+//! | geometry | places of blocks | `geometry.rs` |
+//! | seek curve | travel times of the arm | `seek.rs` |
+//! | mechanism | times at which sectors pass | `mechanism.rs` |
+//! | cache | blocks in the buffer | `cache.rs` |
+//! | schedule | choice of the next command | `schedule.rs` |
+//! | drive | order of events; the device | `drive.rs`, `job.rs` |
 //! | drives | known models | `drives.rs` |
 //!
 //! Not modelled: thermal recalibration, remapped sectors, power states, several drives on a bus.
@@ -25,8 +25,8 @@ mod model;
 mod schedule;
 mod seek;
 
-/// Times within a disk, in picoseconds: a nanosecond is 1/18 of a sector's thousandth, and a revolution must
-/// add up over hours.
+/// Times within a disk, in picoseconds. Nanoseconds are too coarse: one is 1/18 of a thousandth of a sector,
+/// and revolutions must add up over hours.
 type Picos = u64;
 
 /// Bytes of a block.

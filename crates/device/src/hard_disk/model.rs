@@ -1,4 +1,4 @@
-//! A hard disk as plain numbers, and what makes no sense in them.
+//! A hard disk as plain numbers, and their checks.
 
 use coscan_core::Span;
 
@@ -13,57 +13,58 @@ pub struct HardDiskModel {
     pub rpm: u32,
     /// Surfaces, each with a head.
     pub heads: u32,
-    /// Which track comes after which.
+    /// The order of tracks.
     pub order: TrackOrder,
-    /// From the outermost to the innermost.
+    /// Zones from the outermost to the innermost.
     pub zones: Vec<Zone>,
     /// The arm.
     pub seeks: SeekCurve,
-    /// Until another head reads on the same cylinder; a seek that takes longer includes it.
+    /// Time until another head reads on the same cylinder; a longer seek includes it.
     pub head_switch: Span,
-    /// What a write adds to every seek and head switch.
+    /// Additional time of a write per seek and head switch.
     pub write_settle: Span,
-    /// Whether the blocks of a track are transferred in the order in which they pass the head.
+    /// True if the blocks of a track are transferred in the order in which they pass the head.
     pub zero_latency: bool,
     /// The buffer.
     pub cache: DiskCache,
     /// The wire to the host.
     pub bus: DiskBus,
-    /// What a command costs before anything moves.
+    /// Costs of a command before any movement.
     pub overheads: DiskOverheads,
-    /// Commands that the drive holds at once; further ones wait at the host. With one, nothing overlaps.
+    /// Commands that the drive holds at once; further ones wait at the host. With one, commands do not
+    /// overlap.
     pub queue_depth: u32,
-    /// Which of them is next.
+    /// Choice of the next command.
     pub schedule: Schedule,
 }
 
 /// A drive's buffer: equal segments, each a run of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskCache {
-    /// How many segments.
+    /// Number of segments.
     pub segments: u32,
-    /// Blocks in each.
+    /// Blocks in each segment.
     pub segment_blocks: u32,
-    /// How far reading goes on behind what was asked for.
+    /// Extent of reading after the requested blocks.
     pub read_ahead: ReadAhead,
-    /// Whether blocks that pass the head before the first that was asked for are kept.
+    /// True if blocks that pass the head before the first requested one are kept.
     pub free_reads: bool,
-    /// Whether a write is complete when its blocks are in the buffer rather than on the disk.
+    /// True if a write is complete when its blocks are in the buffer rather than on the disk.
     pub write_back: bool,
-    /// Whether a read that begins with the block that is read ahead next lets the mechanism go on; otherwise
-    /// it begins anew.
+    /// True if a read that begins with the next block of the read-ahead lets the mechanism continue;
+    /// otherwise the mechanism starts again.
     pub stream_hits: bool,
-    /// Whether a read that is wholly in the buffer may overtake commands that wait for the mechanism.
+    /// True if a read that is wholly in the buffer may overtake commands that wait for the mechanism.
     pub sneaky_hits: bool,
 }
 
-/// How far a drive reads on.
+/// The extent of a drive's read-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAhead {
-    /// Not at all.
+    /// No read-ahead.
     None,
-    /// To the end of the track that the next block is on; if the data in the segment begins on an earlier
-    /// track, to the end of the track after it.
+    /// To the end of the next block's track. If the data in the segment begins on an earlier track, to the
+    /// end of the track after it.
     Tracks,
     /// This many blocks.
     Blocks(u32),
@@ -74,11 +75,11 @@ pub enum ReadAhead {
 pub struct DiskBus {
     /// Time to move one block.
     pub block: Span,
-    /// Whether a command that has begun to move its data keeps the bus until all is moved.
+    /// True if a command that has begun to move its data keeps the bus until all data is moved.
     pub hold: bool,
 }
 
-/// What a command costs before anything moves.
+/// Costs of a command before any movement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskOverheads {
     /// A read whose first block is in the buffer when it arrives at a drive with nothing else to do.
@@ -91,18 +92,19 @@ pub struct DiskOverheads {
     pub write_after_write: Span,
 }
 
-/// The longest seek curve point, overhead or switch that makes sense.
+/// The longest plausible seek curve point, overhead or switch.
 const COST_MAX: Span = Span::from_millis(10_000);
-/// Keeps every product of the geometry within 64 bits.
+/// Limit that keeps every product of the geometry within 64 bits.
 const CYLINDERS_MAX: u32 = 1 << 24;
 
 impl HardDiskModel {
-    /// How many blocks it has.
+    /// Number of blocks.
     pub fn blocks(&self) -> u64 {
         Geometry::new(self.heads, self.order, &self.zones).blocks()
     }
 
-    /// The first blocks of the tracks from one block up to another: where requests should not cross.
+    /// The first blocks of the tracks from one block up to another: the boundaries that requests should not
+    /// cross.
     ///
     /// # Panics
     /// If `to` is behind the end of the disk.
@@ -119,7 +121,7 @@ impl HardDiskModel {
         starts
     }
 
-    /// What makes no sense, if anything.
+    /// Returns the first implausible number, if any.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let wanted = |holds: bool, message: &'static str| if holds { Ok(()) } else { Err(message) };
         wanted((60..=1_000_000).contains(&self.rpm), "a disk turns 60 to 1000000 times a minute")?;

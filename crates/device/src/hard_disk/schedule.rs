@@ -1,4 +1,4 @@
-//! Which command a disk serves next.
+//! Order in which a disk serves commands.
 
 /// The order in which a disk serves the commands it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,31 +7,31 @@ pub enum Schedule {
     Fcfs,
     /// Shortest seek first, by cylinders.
     Sstf,
-    /// In ascending order of blocks, then again from the lowest.
+    /// In ascending order of blocks, then from the lowest again.
     CLook,
     /// Shortest positioning first: seek and rotation.
     Sptf,
-    /// Shortest positioning first, less a share of the time that a command has waited, in thousandths, so that
-    /// nobody starves (ASPTF: Worthington, Ganger, Patt, SIGMETRICS 1994).
+    /// Shortest positioning first, minus a share of the command's waiting time, in thousandths. The share
+    /// prevents starvation (ASPTF: Worthington, Ganger, Patt, SIGMETRICS 1994).
     AgedSptf {
-        /// Thousandths of the time waited that count as positioning saved.
+        /// Thousandths of the waiting time that count as positioning saved.
         per_mille: u32,
     },
 }
 
-/// What is known of a command when the next one is chosen.
+/// A command among which the next one is chosen.
 pub(super) struct Candidate {
     /// Its place in the order of arrival.
     pub nth: usize,
     pub first: u64,
     pub cylinders: u32,
     pub positioning: u64,
-    /// Time since it came to the drive.
+    /// Time since its arrival at the drive.
     pub waited: u64,
 }
 
 impl Schedule {
-    /// The next of these, and the block where the head is; ties go to who came first.
+    /// Returns the next command for a head at block `head`; ties go to the first to arrive.
     pub(super) fn choose(self, head: u64, candidates: impl Iterator<Item = Candidate>) -> Option<usize> {
         let key = |c: &Candidate| match self {
             Schedule::Fcfs => (0, 0, c.nth),

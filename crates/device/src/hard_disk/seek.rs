@@ -1,11 +1,11 @@
-//! How long the arm takes from cylinder to cylinder: a measured curve.
+//! A measured curve of the arm's travel times between cylinders.
 
 use super::Picos;
 
 const PICOS_PER_NANO: u64 = 1000;
 
-/// Measured seek times, by distance in cylinders. Between two of them time is taken as linear; beyond the
-/// last, the last two are drawn out.
+/// Measured seek times, by distance in cylinders. Times between two points are interpolated linearly. Beyond
+/// the last point the line through the last two is extended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeekCurve {
     /// Distance and time in nanoseconds, distances ascending from 1.
@@ -16,7 +16,7 @@ impl SeekCurve {
     /// A curve through points of distance and nanoseconds.
     ///
     /// # Errors
-    /// What is wrong with them: fewer than two, or distances that do not ascend from 1.
+    /// Says what is wrong with the points: fewer than two, or distances that do not ascend from 1.
     pub fn new(points: Vec<(u32, u64)>) -> Result<Self, &'static str> {
         if points.len() < 2 {
             return Err("a seek curve needs at least two points");
@@ -40,7 +40,7 @@ impl SeekCurve {
         SeekCurve { points }
     }
 
-    /// The time for a distance; none for no distance.
+    /// The time for a distance; zero for distance zero.
     pub(crate) fn time(&self, cylinders: u32) -> Picos {
         if cylinders == 0 {
             return 0;

@@ -1,16 +1,16 @@
-//! What a request costs by its size: percentiles, and the line t = t0 + n / B through the medians.
+//! Cost of a request by its size: percentiles, and the line t = t0 + n / B through the medians.
 
 use super::profile::{Estimate, Latency, Profile};
 use super::rank::median_bounds;
 use super::{ProbeError, ProbeOptions, Sample, Target, anywhere};
 use crate::statistics::{median, quantile};
 
-/// How often the times are drawn anew for the bounds of the line.
+/// Number of resamplings of the times, for the bounds of the line.
 const RESAMPLES: usize = 200;
 /// A request of this size spends nine tenths of its time on its bytes: t0 is a ninth of n / B.
 const EFFICIENT: f64 = 9.0;
 
-/// This many reads of each size suffice for a result if a limit is reached before all are made.
+/// Reads of each size that suffice for a result if a limit is reached early.
 const ROUNDS_MIN: usize = 10;
 
 /// Times random reads of every size, all sizes interleaved.
@@ -54,7 +54,7 @@ pub(super) fn measure(
     limit
 }
 
-/// The line, with bounds from times drawn again from those measured. Values whose bounds include zero are left out.
+/// Fits the line, with bounds from resampled times. Values whose bounds include zero are left out.
 fn fit(sizes: &[u64], times: &[Vec<f64>], rng: &mut fastrand::Rng, profile: &mut Profile) {
     if sizes.len() < 3 {
         return;
@@ -85,8 +85,8 @@ fn fit(sizes: &[u64], times: &[Vec<f64>], rng: &mut fastrand::Rng, profile: &mut
     }
 }
 
-/// Fixed cost and cost per byte: least squares of relative errors, so that small requests count like large
-/// ones.
+/// Fixed cost and cost per byte by least squares of relative errors, so that small requests count as much as
+/// large ones.
 fn line(sizes: &[u64], medians: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut w, mut wx, mut wy, mut wxx, mut wxy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for (size, time) in sizes.iter().zip(medians) {

@@ -1,13 +1,14 @@
-//! Many requests: how many in flight a device needs, what sequential order gains, and whether throughput stays.
+//! Throughput with many requests: the requests in flight that a device needs, the gain of sequential order,
+//! and changes of throughput.
 
 use super::profile::{Depth, Estimate, Large, Profile, Regime, Throughput};
 use super::rank::{shift, z_above};
 use super::{ProbeError, ProbeOptions, Sample, Target, anywhere};
 use crate::statistics::median;
 
-/// Size of the requests here, where the device is large enough.
+/// Size of the requests, where the device is large enough.
 const REQUEST_BYTES: u64 = 64 << 10;
-/// Size of large requests, and how many of them are in flight one after the other, at least.
+/// Size of large requests. Each run has at least `LARGE_TURNS` of them per request in flight.
 const LARGE_BYTES: u64 = 1 << 20;
 const LARGE_TURNS: usize = 2;
 /// Runs per depth, interleaved.
@@ -37,7 +38,7 @@ fn sized(target: &dyn Target, bytes: u64, count: usize, rng: &mut fastrand::Rng)
     (0..count).map(|_| Sample { offset: anywhere(rng, all, block, bytes), bytes }).collect()
 }
 
-/// Throughput of random reads by requests in flight.
+/// Measures the throughput of random reads by requests in flight.
 pub(super) fn measure_depth(
     target: &mut dyn Target,
     options: &ProbeOptions,
@@ -90,8 +91,8 @@ pub(super) fn measure_depth(
     Ok(())
 }
 
-/// Throughput of large random reads, with as many in flight as suffice. The first round is not counted, so that burst
-/// credit is used up.
+/// Measures the throughput of large random reads, with the smallest sufficient number in flight. The first
+/// round is not counted, so that burst credit is used up.
 fn measure_large(
     target: &mut dyn Target,
     options: &ProbeOptions,
@@ -112,7 +113,7 @@ fn measure_large(
     Ok(Large { request_bytes: bytes, bytes_per_s: Estimate { value: median(counted), low, high } })
 }
 
-/// How much longer a random read takes than one that follows the last.
+/// Measures the time of a random read relative to one that follows the last.
 pub(super) fn measure_sequential(
     target: &mut dyn Target,
     options: &ProbeOptions,
@@ -137,7 +138,7 @@ pub(super) fn measure_sequential(
     Ok(())
 }
 
-/// Whether throughput changes while reading continues: burst credit that is used up, heat.
+/// Detects a change of throughput during continuous reading, such as used up burst credit or heat.
 pub(super) fn measure_regime(
     target: &mut dyn Target,
     options: &ProbeOptions,

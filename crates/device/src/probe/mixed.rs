@@ -1,4 +1,4 @@
-//! Reads beside writes: how much longer a read takes when every second request is a write.
+//! Reads beside writes: the slowdown of reads when every second request is a write.
 
 use super::load::{random, request_bytes};
 use super::profile::{Estimate, Mixed, Profile};
@@ -8,10 +8,10 @@ use crate::Transfer;
 
 /// Requests in flight.
 const DEPTH: usize = 4;
-/// Rounds of either kind, interleaved.
+/// Rounds of each kind, interleaved.
 const ROUNDS: usize = 4;
 
-/// Times reads alone and reads that take turns with writes, round by round.
+/// Times reads alone and reads that alternate with writes, round by round.
 pub(super) fn measure(
     target: &mut dyn Target,
     options: &ProbeOptions,

@@ -1,19 +1,20 @@
-//! Measuring a device: what a request costs, how many it serves at once, and where requests should not cross.
+//! Measurement of a device: cost of a request, requests served at once, and boundaries that requests should
+//! not cross.
 //!
-//! Pure: a [`Target`] runs requests and says how long each took. It may be a file, a block device, a store, or a
-//! model in virtual time ([`Simulated`]). Which requests are made, and what follows from their times, is decided
-//! here.
+//! The module is pure: a [`Target`] runs requests and returns their times. A target may be a file, a block
+//! device, a store, or a model in virtual time ([`Simulated`]). This module chooses the requests and
+//! evaluates their times.
 //!
-//! | part | what it finds | file |
+//! | part | result | file |
 //! |---|---|---|
-//! | rank | whether two sets of times differ, by how much, and how sure that is | `rank.rs` |
-//! | boundary | places that a request should not cross, and what it costs | `boundary/` |
+//! | rank | whether two sets of times differ, by how much, and with what confidence | `rank.rs` |
+//! | boundary | places that a request should not cross, and the cost of crossing | `boundary/` |
 //! | cost | fixed cost and bandwidth, percentiles per size | `cost.rs` |
 //! | load | requests in flight, random beside sequential, changes of regime | `load.rs` |
 //! | mixed | reads beside writes, if the target may be written to | `mixed.rs` |
-//! | profile | all of it, as TOML | `profile.rs` |
+//! | profile | all results, as TOML | `profile.rs` |
 //!
-//! Every finding has an interval, and "not detected" is a finding: [`Profile`] has no value there.
+//! Every result has an interval. "Not detected" is a result too: [`Profile`] then has no value.
 
 mod boundary;
 mod cost;
@@ -34,7 +35,7 @@ use crate::Transfer;
 /// A request to time. Offsets and lengths are multiples of the target's block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Where it begins, in bytes.
+    /// Its start, in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub bytes: u64,
@@ -43,16 +44,16 @@ pub struct Sample {
 /// The result of a run of requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
-    /// Seconds that each took, in the order of the requests.
+    /// Seconds per request, in the order of the requests.
     pub latency_s: Vec<f64>,
-    /// Seconds from the first request's start to the last one's end.
+    /// Seconds from the first request's start to the last request's end.
     pub elapsed_s: f64,
 }
 
-/// Why a run did not finish.
+/// The reason for an unfinished run.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The limit of time or bytes is reached: what was found before counts.
+    /// The limit of time or bytes is reached; earlier results count.
     #[error("the limit of time or bytes is reached: raise it to measure more")]
     LimitReached,
     /// The target failed.
@@ -61,34 +62,34 @@ pub enum ProbeError {
     /// A write to a target that is only read.
     #[error("this target is only read")]
     ReadOnly,
-    /// The target is too small to be measured.
+    /// The target is too small for a measurement.
     #[error(
         "it is too small to measure: {bytes} bytes in whole blocks, and at least {least} are needed; name a larger one"
     )]
     TooSmall {
-        /// What there is.
+        /// The size of the target.
         bytes: u64,
-        /// What there must be.
+        /// The required size.
         least: u64,
     },
 }
 
-/// Something that can be read and timed.
+/// A device, file or store whose requests can be timed.
 pub trait Target {
     /// Its size in bytes.
     fn bytes(&self) -> u64;
 
-    /// What offsets and lengths are multiples of.
+    /// The unit of offsets and lengths, in bytes.
     fn block_bytes(&self) -> u64;
 
-    /// Reads, `depth` requests at a time, in their order.
+    /// Reads the samples in their order, `depth` requests at a time.
     ///
     /// # Errors
     /// If a read fails, or a limit is reached.
     fn read(&mut self, samples: &[Sample], depth: usize) -> Result<Run, ProbeError>;
 
-    /// Reads and writes, `depth` at a time, in their order. The bytes that were read are written back, so that
-    /// nothing changes unless another process writes to the same place at the same time.
+    /// Reads and writes in the given order, `depth` at a time. The bytes that were read are written back, so
+    /// the content stays the same unless another process writes to the same place at the same time.
     ///
     /// # Errors
     /// [`ProbeError::ReadOnly`] unless the target may be written to; as for [`read`](Self::read).
@@ -98,20 +99,20 @@ pub trait Target {
     }
 }
 
-/// What to measure, and how much of it.
+/// The selection and extent of measurements.
 #[derive(Clone, Debug)]
 pub struct ProbeOptions {
-    /// For the draws of addresses.
+    /// Seed of the drawn addresses.
     pub seed: u64,
     /// Requests per size or depth.
     pub samples: usize,
     /// The largest request to time.
     pub bytes_max: u64,
-    /// The most requests in flight to try.
+    /// The largest number of requests in flight to try.
     pub depth_max: usize,
     /// The search for boundaries.
     pub search: Search,
-    /// Whether to measure reads beside writes: only where the target may be written to.
+    /// True to measure reads beside writes; only for a target that may be written to.
     pub writes: bool,
 }
 
@@ -128,11 +129,12 @@ impl Default for ProbeOptions {
     }
 }
 
-/// Measures everything that `options` ask for, as far as the target's limits allow. `step` is told what begins.
+/// Measures everything that `options` ask for, within the target's limits. `step` receives the name of each
+/// step.
 ///
 /// # Errors
-/// If the target fails or is too small. A limit that is reached is no error: the profile has what was found
-/// by then.
+/// If the target fails or is too small. A reached limit is not an error: the profile then has the results up
+/// to that point.
 pub fn probe(
     target: &mut dyn Target,
     options: &ProbeOptions,
@@ -170,8 +172,8 @@ pub fn probe(
     Ok(profile)
 }
 
-/// Measures only what a request costs and how many at once suffice, as far as the target's limits allow: for callers
-/// that wait.
+/// Measures only the cost of a request and the number that suffices at once, within the target's limits. It
+/// is for callers that wait.
 ///
 /// # Errors
 /// As [`probe`].
@@ -192,7 +194,7 @@ pub fn first_look(target: &mut dyn Target, options: &ProbeOptions) -> Result<Pro
     }
 }
 
-/// A place for a request, at a multiple of the target's block.
+/// A random place for a request, at a multiple of the target's block.
 fn anywhere(rng: &mut fastrand::Rng, target_bytes: u64, block: u64, bytes: u64) -> u64 {
     rng.u64(0..=(target_bytes - bytes) / block) * block
 }

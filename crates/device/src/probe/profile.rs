@@ -1,6 +1,6 @@
-//! What was found about a device, as TOML that people can read and edit.
+//! Measured properties of a device, as TOML that people can read and edit.
 //!
-//! A value that is absent was looked for and not detected, or not looked for; the flags tell which.
+//! An absent value was searched for and not detected, or not searched for; the flags tell which.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::Boundary;
 use super::rank::Bounds;
 
-/// The version of the format that this program writes and reads.
+/// The version of the format that this code writes and reads.
 pub const PROFILE_VERSION: u32 = 1;
 
 /// A value and its bounds of 95% confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
-    /// The best guess.
+    /// The best estimate.
     pub value: f64,
     /// The lower bound.
     pub low: f64,
@@ -38,7 +38,7 @@ pub struct Latency {
     pub bytes: u64,
     /// The median, in seconds.
     pub p50_s: Estimate,
-    /// What 99% of the reads do not exceed, in seconds.
+    /// The 99th percentile of the reads, in seconds.
     pub p99_s: f64,
 }
 
@@ -46,13 +46,13 @@ pub struct Latency {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Throughput {
-    /// In flight.
+    /// Requests in flight.
     pub requests: usize,
     /// Bytes per second.
     pub bytes_per_s: Estimate,
 }
 
-/// How many requests in flight a device takes.
+/// Requests in flight that a device needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Depth {
@@ -60,9 +60,9 @@ pub struct Depth {
     pub request_bytes: u64,
     /// The fewest in flight that reach 95% of the best throughput.
     pub enough: Estimate,
-    /// By requests in flight.
+    /// Throughput by requests in flight.
     pub throughput: Vec<Throughput>,
-    /// With as many large requests in flight as suffice: the bandwidth of the device.
+    /// The bandwidth of the device: as many large requests in flight as suffice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large: Option<Large>,
 }
@@ -73,23 +73,23 @@ pub struct Depth {
 pub struct Large {
     /// Size of the requests.
     pub request_bytes: u64,
-    /// The median of some rounds, the lowest and the highest.
+    /// The median, the lowest and the highest of some rounds.
     pub bytes_per_s: Estimate,
 }
 
-/// Reads and writes in turns.
+/// Reads that alternate with writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mixed {
     /// Size of the requests.
     pub request_bytes: u64,
-    /// In flight.
+    /// Requests in flight.
     pub requests: usize,
     /// The median time of a read among reads, in seconds.
     pub read_s: Estimate,
     /// The median time of a write among as many reads, in seconds.
     pub write_s: Estimate,
-    /// How much longer a read takes among as many writes than among reads.
+    /// Time of a read among as many writes, relative to a read among reads.
     pub read_beside_writes: Estimate,
 }
 
@@ -97,36 +97,36 @@ pub struct Mixed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regime {
-    /// After this many bytes read without a pause.
+    /// Bytes read without a pause before the change.
     pub after_bytes: u64,
-    /// Until then.
+    /// Throughput before the change.
     pub bytes_per_s_before: f64,
-    /// From then on.
+    /// Throughput after the change.
     pub bytes_per_s_after: f64,
 }
 
-/// A device, measured.
+/// The measured properties of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// [`PROFILE_VERSION`] when it was written.
+    /// The [`PROFILE_VERSION`] of the writer.
     pub version: u32,
-    /// What was measured, as it was named; empty for models.
+    /// The name of the measured device as the user gave it; empty for models.
     #[serde(default)]
     pub device: String,
-    /// How files on the device are recognised: `major:minor` of a device of this machine, or the beginning of the
-    /// addresses of a store's objects, such as `s3://bucket`.
+    /// Identification of files on the device: `major:minor` of a local device, or the prefix of the addresses
+    /// of a store's objects, such as `s3://bucket`.
     #[serde(default)]
     pub device_ids: Vec<String>,
     /// Its size.
     pub bytes: u64,
-    /// What offsets and lengths were multiples of.
+    /// The unit of offsets and lengths.
     pub block_bytes: u64,
-    /// Whether everything was measured; otherwise a limit was reached before.
+    /// True if everything was measured; false if a limit was reached first.
     pub complete: bool,
-    /// Whether boundaries were searched for to the end.
+    /// True if the search for boundaries was completed.
     pub boundaries_searched: bool,
-    /// Whether changes of regime were searched for to the end.
+    /// True if the search for changes of regime was completed.
     pub regime_searched: bool,
     /// Part of a read's time that does not depend on its size, in seconds: t0.
     pub fixed_cost_s: Option<Estimate>,
@@ -134,42 +134,42 @@ pub struct Profile {
     pub bytes_per_s: Option<Estimate>,
     /// Size of a read that spends 90% of its time on its bytes.
     pub efficient_bytes: Option<Estimate>,
-    /// How much longer a random read takes than one that follows the last.
+    /// Time of a random read relative to one that follows the last.
     pub random_over_sequential: Option<Estimate>,
-    /// What the device says of itself.
+    /// Properties that the device reports itself.
     #[serde(default)]
     pub declared: BTreeMap<String, String>,
-    /// Places that a read should not cross.
+    /// Boundaries that a read should not cross.
     pub boundary: Option<Boundary>,
-    /// Changes of pace.
+    /// A change of throughput.
     pub regime: Option<Regime>,
     /// Requests in flight.
     pub depth: Option<Depth>,
-    /// Reads beside writes; only measured if that is asked for.
+    /// Reads beside writes; only measured on request.
     pub mixed: Option<Mixed>,
     /// Times by size.
     #[serde(default)]
     pub latencies: Vec<Latency>,
 }
 
-/// Why a profile cannot be read.
+/// A profile that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// Not TOML, or not a profile.
     #[error("not a device profile: {0}")]
     Format(String),
-    /// Written by a newer program.
+    /// Written by a newer version.
     #[error(
         "a profile of version {found}, but this program reads version {PROFILE_VERSION}: measure it again"
     )]
     Version {
-        /// What the file says.
+        /// The version in the file.
         found: u32,
     },
 }
 
 impl Profile {
-    /// The profile of a device of which nothing is known.
+    /// The profile of a device without measurements.
     pub(super) fn new(bytes: u64, block_bytes: u64) -> Self {
         Profile {
             version: PROFILE_VERSION,
@@ -209,7 +209,7 @@ impl Profile {
     /// From TOML.
     ///
     /// # Errors
-    /// If the text is no profile, or one of another version.
+    /// If the text is not a profile, or one of another version.
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
         let profile: Profile =
             toml::from_str(text).map_err(|error| ProfileError::Format(located(text, &error)))?;
@@ -221,9 +221,9 @@ impl Profile {
     }
 }
 
-/// What is wrong, with the line if there is one.
+/// The error of the text, with its line if there is one.
 fn located(text: &str, error: &toml::de::Error) -> String {
-    // A value that is missing has no line.
+    // A missing value has no line.
     let before = error.span().filter(|span| *span != (0..text.len())).and_then(|span| text.get(..span.start));
     match before {
         Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, error.message()),

@@ -1,17 +1,17 @@
-//! Tests and bounds for times. They have long tails, so everything here uses ranks.
+//! Tests and bounds for times. Times have long tails, so all functions use ranks.
 
 use crate::statistics::median;
 
-/// How far the times of `a` are above those of `b`, in standard deviations under chance: the Mann-Whitney test with
-/// ties, normal approximation. Zero if either is empty or all are equal.
+/// The distance of the times of `a` above those of `b`, in standard deviations under chance: the Mann-Whitney
+/// test with ties, normal approximation. Zero if either is empty or all are equal.
 pub(super) fn z_above(a: &[f64], b: &[f64]) -> f64 {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
     let ranks = ranks(&all);
     rank_z(ranks[..a.len()].iter().sum(), a.len() as f64, b.len() as f64, tied(&all))
 }
 
-/// The same from the sum of ranks of one side and the numbers of both. `tied` is the sum of t^3 - t over
-/// groups of t equal times.
+/// The same from the sum of ranks of one side and the sizes of both. `tied` is the sum of t^3 - t over groups
+/// of t equal times.
 pub(super) fn rank_z(sum: f64, n1: f64, n2: f64, tied: f64) -> f64 {
     let n = n1 + n2;
     if n1 == 0.0 || n2 == 0.0 {
@@ -21,7 +21,7 @@ pub(super) fn rank_z(sum: f64, n1: f64, n2: f64, tied: f64) -> f64 {
     if variance <= 0.0 { 0.0 } else { (sum - n1 * (n + 1.0) / 2.0) / variance.sqrt() }
 }
 
-/// Ranks from 1, equal values sharing the mean of theirs.
+/// Ranks from 1; equal values share the mean of their ranks.
 pub(super) fn ranks(values: &[f64]) -> Vec<f64> {
     let mut ranks = vec![0.0; values.len()];
     for group in equal(values) {
@@ -37,7 +37,7 @@ pub(super) fn tied(values: &[f64]) -> f64 {
     equal(values).into_iter().map(group).sum()
 }
 
-/// Groups of equal values in ascending order: how many values are smaller, and where these are.
+/// Groups of equal values in ascending order: the number of smaller values, and the positions of the group.
 fn equal(values: &[f64]) -> Vec<(f64, Vec<usize>)> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -54,7 +54,7 @@ fn equal(values: &[f64]) -> Vec<(f64, Vec<usize>)> {
 /// A value between bounds of 95% confidence.
 pub(super) type Bounds = (f64, f64, f64);
 
-/// By how much `a` lies above `b`: the median of all differences (Hodges and Lehmann), and its 95% bounds.
+/// The distance of `a` above `b`: the median of all differences (Hodges and Lehmann), and its 95% bounds.
 pub(super) fn shift(a: &[f64], b: &[f64]) -> Bounds {
     let mut differences: Vec<f64> = a.iter().flat_map(|x| b.iter().map(move |y| x - y)).collect();
     differences.sort_by(f64::total_cmp);

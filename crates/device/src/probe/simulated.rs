@@ -5,7 +5,7 @@ use coscan_core::{Instant, Span};
 use super::{ProbeError, Run, Sample, Target};
 use crate::{Device, Request, RequestId, Transfer};
 
-/// A device in virtual time that is measured. It rests between two requests for a time that varies, as on a machine
+/// A device in virtual time as a target. It rests between two requests for a varying time, like a machine
 /// that does other work.
 #[derive(Debug)]
 pub struct Simulated {
@@ -18,7 +18,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// A device of this many bytes, read in multiples of a block.
+    /// A device of `bytes` bytes, read in multiples of a block.
     pub fn new(device: Box<dyn Device>, bytes: u64, block_bytes: u64, seed: u64) -> Self {
         let rng = fastrand::Rng::with_seed(seed);
         Simulated { device, bytes, block_bytes, now: Instant::ZERO, requests: 0, rng }

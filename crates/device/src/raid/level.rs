@@ -1,19 +1,19 @@
-//! The levels of an array, and how many disks they take.
+//! Levels of an array, and the disks that they need.
 
 use crate::SpecError;
 
-/// How an array stores its data.
+/// The way in which an array stores its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RaidLevel {
     /// Striped over all members, no redundancy.
     Zero,
-    /// Striped over pairs of members that hold the same: a read takes either, a write both.
+    /// Striped over pairs of members with equal content: a read uses either, a write both.
     One,
-    /// Striped over all members but the last, which holds the parity of every stripe. A write of less than
-    /// a stripe reads old data and parity first.
+    /// Striped over all members but the last, which holds the parity of every stripe. A write of less than a
+    /// stripe reads old data and parity first.
     Four,
-    /// Striped over all members, one unit of every stripe being its parity, which moves from member to
-    /// member. A write of less than a stripe reads old data and parity first.
+    /// Striped over all members. One unit of every stripe is its parity; it moves from member to member. A
+    /// write of less than a stripe reads old data and parity first.
     Five,
 }
 
@@ -28,7 +28,7 @@ impl RaidLevel {
         }
     }
 
-    /// How many of this many disks hold data that the others do not.
+    /// The number of disks, out of `disks`, that hold distinct data.
     pub(crate) fn data_disks(self, disks: u32) -> u32 {
         match self {
             RaidLevel::Zero => disks,

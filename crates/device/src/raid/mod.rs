@@ -1,8 +1,8 @@
 //! An array of disks, levels 0, 1, 4 and 5, as in Cooperative Scans 2004, §3.2 (Table 3).
 //!
-//! `striping.rs` says which bytes of which members a request consists of. This file submits them to the members,
-//! which queue them, and combines the answers. A request is done when all its pieces are done. Members do not fail as
-//! a whole and are not rebuilt: a piece that fails fails its request.
+//! `striping.rs` divides a request into byte ranges of members. This file submits them to the members, which
+//! queue them, and combines the answers. A request is done when all its pieces are done. Members do not fail
+//! as a whole and are not rebuilt: a failed piece fails its request.
 
 mod level;
 mod striping;
@@ -17,42 +17,42 @@ use crate::{Completion, Device, Request, RequestId, Transfer};
 pub use level::RaidLevel;
 use striping::{Piece, Place, Striping};
 
-/// An array of members. A request costs time linear in its stripe units; a step, linear in the members.
+/// An array of members. **Cost:** a request is linear in its stripe units; a step is linear in the members.
 #[derive(Debug)]
 pub(crate) struct Raid {
     striping: Striping,
     members: Vec<Member>,
-    /// Requests under way.
+    /// Requests in progress.
     requests: BTreeMap<RequestId, Parts>,
-    /// Pieces under way and the requests they belong to. Members know pieces by these names.
+    /// Pieces in progress and their requests. Members know pieces by these ids.
     pieces: BTreeMap<RequestId, RequestId>,
     piece_count: u64,
     done: Completed,
     busy: BusyTime,
 }
 
-/// A member and what it takes to choose between mirrors.
+/// A member, and the facts for the choice between mirrors.
 #[derive(Debug)]
 struct Member {
     device: Box<dyn Device>,
-    /// Where the last piece that it got ends.
+    /// The end of its last piece.
     head: u64,
-    /// Bytes of pieces under way, by piece.
+    /// Bytes of pieces in progress, by piece.
     queued: BTreeMap<RequestId, u64>,
     queued_bytes: u64,
 }
 
-/// What is missing of a request.
+/// The missing parts of a request.
 #[derive(Debug)]
 struct Parts {
     pending: usize,
     ok: bool,
-    /// What is to be written once old data and parity have been read.
+    /// Pieces to write once old data and parity have been read.
     then: Vec<(usize, Piece)>,
 }
 
 impl Raid {
-    /// An idle array; the number of members fits the level.
+    /// An idle array; the number of members must fit the level.
     pub(crate) fn new(level: RaidLevel, stripe_unit_bytes: u64, members: Vec<Box<dyn Device>>) -> Self {
         let member = |device| Member { device, head: u64::MAX, queued: BTreeMap::new(), queued_bytes: 0 };
         Raid {
@@ -66,8 +66,8 @@ impl Raid {
         }
     }
 
-    /// Which members get a piece. Of mirrors a read takes the one with less to do, then the one whose head
-    /// is in place, so that two readers of chunks settle on a side each.
+    /// The members for a piece. Of two mirrors, a read uses the one with less work, then the one whose head
+    /// is in place. So each of two readers of chunks settles on one side.
     fn members_of(&self, piece: &Piece) -> Vec<usize> {
         match (piece.place, piece.kind) {
             (Place::Member(member), _) => vec![member],
@@ -107,7 +107,8 @@ impl Raid {
         self.members.iter().filter_map(|member| member.device.next_completion()).min()
     }
 
-    /// One step of any member after the other up to `now`, because a read that ends may start a write.
+    /// Takes the steps of all members one after the other up to `now`, because a completed read may start a
+    /// write.
     fn catch_up(&mut self, now: Instant) {
         let mut done = Vec::new();
         while let Some(at) = self.next_step().filter(|at| *at <= now) {

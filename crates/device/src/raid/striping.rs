@@ -1,18 +1,18 @@
-//! Where the bytes of an array lie on its members, and what a request needs of them.
+//! Mapping of an array's bytes to its members, and the pieces of a request.
 //!
-//! Arithmetic only: nothing here queues or takes time. Data goes over the members in stripe units; a row of
-//! units, one per member, is a stripe. A request's units on one member become one piece as far as they are
-//! contiguous there, so that a chunk costs every member one access, however small the units are.
+//! This module is arithmetic only: it queues nothing and takes no time. Data is spread over the members in
+//! stripe units; a row of units, one per member, is a stripe. The contiguous units of a request on one member
+//! become one piece. So a chunk costs every member one access, however small the units are.
 
 use super::level::RaidLevel;
 use crate::{Request, Transfer};
 
-/// Who gets a piece.
+/// The receiver of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// This member.
     Member(usize),
-    /// This member or, for writes and, the one behind it: mirrors.
+    /// This member, or the one behind it (a mirror); a write goes to both.
     Pair(usize),
 }
 
@@ -28,17 +28,17 @@ pub(super) struct Piece {
 /// The pieces of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MemberRequests {
-    /// Pieces to be submitted now.
+    /// Pieces to submit at once.
     pub(super) first: Vec<Piece>,
-    /// Pieces to be submitted when those are done.
+    /// Pieces to submit when those are done.
     pub(super) then: Vec<Piece>,
 }
 
-/// How data is spread.
+/// The distribution of data.
 #[derive(Debug)]
 pub(super) struct Striping {
     level: RaidLevel,
-    /// Places that a stripe goes over, its parity included: members, or pairs of them.
+    /// Places of a stripe, including its parity: members, or pairs of them.
     width: u64,
     unit: u64,
 }
@@ -58,7 +58,7 @@ impl Striping {
         Striping { level, width: width as u64, unit }
     }
 
-    /// What a request needs of the members, in ascending order on each of them.
+    /// The pieces of a request, in ascending order on each member.
     pub(super) fn plan(&self, request: &Request) -> MemberRequests {
         match (self.level, request.kind) {
             (RaidLevel::Four | RaidLevel::Five, Transfer::Write) => self.parity_write(request),
@@ -72,8 +72,8 @@ impl Striping {
         }
     }
 
-    /// Whole stripes are written with their parity. Of the others, at the ends of the request, the old data
-    /// and parity that change are read first; then everything is written.
+    /// A write with parity. Whole stripes are written with their parity. For partial stripes at the ends of
+    /// the request, the old data and parity that change are read first; then everything is written.
     fn parity_write(&self, request: &Request) -> MemberRequests {
         let (mut old, mut new) = (Runs::new(self, Transfer::Read), Runs::new(self, Transfer::Write));
         for part in self.stripes(request) {
@@ -106,13 +106,14 @@ impl Striping {
         })
     }
 
-    /// The place of a stripe's parity: the last for the first stripe, then, unless it stays there, going down.
+    /// The place of a stripe's parity: the last for the first stripe; then one lower for each stripe, unless
+    /// it stays.
     fn parity_place(&self, stripe: u64) -> u64 {
         self.width - 1 - if self.level == RaidLevel::Five { stripe % self.width } else { 0 }
     }
 
-    /// The place of a stripe's data unit. Behind the parity, going round, so that a run of units as long as
-    /// the array is wide uses every member.
+    /// The place of a stripe's data unit: behind the parity, circularly. So a run of units as long as the
+    /// array is wide uses every member.
     fn data_place(&self, stripe: u64, unit: u64) -> u64 {
         match self.level {
             RaidLevel::Five => (self.parity_place(stripe) + 1 + unit) % self.width,
@@ -144,14 +145,14 @@ impl Striping {
 struct Runs {
     level: RaidLevel,
     kind: Transfer,
-    /// A gap up to here is read along.
+    /// Gaps up to this size are read too.
     bridged: u64,
     runs: Vec<Vec<(u64, u64)>>,
 }
 
 impl Runs {
-    /// A read of data on RAID-5 meets a parity unit in every stripe. The member reads it along: that takes
-    /// the time of its bytes, leaving X - 1 of X bandwidths, where stopping would take a rotation.
+    /// A read of data on RAID-5 meets a parity unit in every stripe. The member reads it too. This costs the
+    /// time of its bytes, leaving X - 1 of X bandwidths, whereas skipping it would cost a rotation.
     fn new(striping: &Striping, kind: Transfer) -> Self {
         let bridges = striping.level == RaidLevel::Five && kind == Transfer::Read;
         Runs {

@@ -1,6 +1,6 @@
-//! Latency behind a device: every completion arrives later than it happened, by a time drawn from a seeded
-//! generator or for every boundary that the request crosses. Delays overlap, so that completions may overtake
-//! each other.
+//! Latency behind a device: every completion arrives later than it happened. The delay is drawn from a seeded
+//! generator, or is a penalty for every boundary that the request crosses. Delays overlap, so completions may
+//! overtake each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +8,16 @@ use coscan_core::{Instant, Span};
 
 use crate::{Completion, Device, Request, RequestId, SpecError};
 
-/// By how much completions are late: evenly distributed, and now and then by much more.
+/// The delay of completions: evenly distributed, with rare longer ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delay {
     /// The shortest usual delay.
     pub least: Span,
     /// The longest usual delay.
     pub most: Span,
-    /// How many of a million requests are late by [`Delay::rare`] on top.
+    /// Requests out of a million that are delayed by [`Delay::rare`] in addition.
     pub rare_per_million: u32,
-    /// What these are late by.
+    /// The additional delay of these.
     pub rare: Span,
 }
 
@@ -41,14 +41,14 @@ impl Delay {
     }
 }
 
-/// Places that a request should not cross, at equal distances over the whole device.
+/// Boundaries at equal distances over the whole device, which a request should not cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boundaries {
-    /// Bytes from one to the next.
+    /// Distance between two boundaries, in bytes.
     pub period_bytes: u64,
-    /// Bytes from the start of the device to the first; less than a period.
+    /// Bytes from the start of the device to the first boundary; less than a period.
     pub offset_bytes: u64,
-    /// What a request costs more for each that it crosses.
+    /// Additional time of a request per boundary that it crosses.
     pub penalty: Span,
 }
 
@@ -62,14 +62,14 @@ impl Boundaries {
         Ok(())
     }
 
-    /// How many a request crosses: those that lie between its first byte and its last.
+    /// The number of boundaries that a request crosses: those between its first byte and its last.
     fn crossed(&self, request: &Request) -> u64 {
         let before = |byte: u64| (byte + self.period_bytes - self.offset_bytes) / self.period_bytes;
         before(request.end().max(1) - 1).saturating_sub(before(request.offset))
     }
 }
 
-/// Why completions are late.
+/// The cause of the delay.
 #[derive(Debug)]
 pub(crate) enum Lateness {
     Drawn(Delay, fastrand::Rng),
@@ -88,14 +88,14 @@ impl Lateness {
     }
 }
 
-/// Holds every completion back for a while.
+/// Delays every completion.
 #[derive(Debug)]
 pub(crate) struct Delayed {
     lateness: Lateness,
     device: Box<dyn Device>,
-    /// Delays are drawn in the order of submission, whatever order the device serves in.
+    /// Delays are drawn in the order of submission, independent of the device's order of service.
     delays: BTreeMap<RequestId, Span>,
-    /// Completions under way: when they arrive, their number, and what they say.
+    /// Delayed completions: time of arrival, number, and result.
     late: BTreeSet<(Instant, u64, RequestId, bool)>,
     completed: u64,
 }
@@ -115,7 +115,7 @@ impl Delayed {
                 self.completed += 1;
             }
         }
-        // All steps up to now are done; this only tells the device the time.
+        // All steps up to `now` are done; this only tells the device the time.
         self.device.advance(now, &mut done);
     }
 }

@@ -1,4 +1,4 @@
-//! A device some of whose requests fail.
+//! A device whose requests sometimes fail.
 //!
 //! A failed request takes as long as a successful one. Rules decide at submission which requests fail.
 
@@ -8,23 +8,23 @@ use coscan_core::{Instant, Span};
 
 use crate::{Completion, Device, Request, RequestId, SpecError};
 
-/// Which requests fail.
+/// A rule that selects the requests that fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultRule {
-    /// Every nth one submitted, the nth first.
+    /// Every nth submitted request.
     EveryNth(u64),
     /// Each with this probability, in millionths.
     Chance {
         /// Out of a million.
         per_million: u32,
     },
-    /// Those that touch a run of bytes, such as a defective sector.
+    /// Those that touch a range of bytes, such as a defective sector.
     Range {
         /// The first byte.
         from: u64,
         /// The byte behind the last.
         to: u64,
-        /// How many of them fail before it works again; `None` for all.
+        /// Number of failures before the range works again; `None` for unlimited.
         times: Option<u32>,
     },
     /// Those submitted during an outage.
@@ -50,7 +50,7 @@ impl FaultRule {
         Err(SpecError::Rule(mistake))
     }
 
-    /// Whether the rule hits the request, the `number`th from 1. A rule that draws draws once.
+    /// True if the rule selects the request with this number, counted from 1. A rule that draws draws once.
     fn hits(&mut self, now: Instant, number: u64, request: &Request, rng: &mut fastrand::Rng) -> bool {
         match self {
             FaultRule::EveryNth(n) => number.is_multiple_of(*n),
@@ -67,7 +67,7 @@ impl FaultRule {
     }
 }
 
-/// Marks the completions of chosen requests as failed.
+/// Marks the completions of selected requests as failed.
 #[derive(Debug)]
 pub(crate) struct Faulty {
     rules: Vec<FaultRule>,

@@ -1,7 +1,7 @@
-//! Devices around a device: each changes one thing and passes everything else on.
+//! Wrappers of a device: each changes one property and passes everything else on.
 //!
-//! The busy time of a wrapper is that of the device behind it: time that a request spends in the wrapper is not
-//! counted.
+//! The busy time of a wrapper is that of the device behind it: the time that a request spends in the wrapper
+//! does not count.
 
 mod delayed;
 mod faulty;

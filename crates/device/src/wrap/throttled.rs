@@ -1,6 +1,6 @@
-//! A token bucket in front of a device: requests go on to it when their bytes have been earned.
+//! A token bucket in front of a device: a request passes when its bytes have been earned.
 //!
-//! It limits the start of requests, not their transfer, and keeps their order.
+//! The bucket limits the start of requests, not their transfer, and keeps their order.
 
 use std::collections::VecDeque;
 
@@ -10,14 +10,14 @@ use crate::completed::Completed;
 use crate::transfer::transfer_time;
 use crate::{Completion, Device, Request};
 
-/// In any span of time the device gets no more bytes than a full bucket and what the rate earns in it. A request
-/// larger than the bucket waits until the rest has been earned too.
+/// In any span of time the device gets at most the bytes of a full bucket and those that the rate earns. A
+/// request larger than the bucket waits until the rest has been earned too.
 #[derive(Debug)]
 pub(crate) struct Throttled {
     bytes_per_s: u64,
-    /// How long an empty bucket takes to fill.
+    /// Time in which an empty bucket fills.
     burst: Span,
-    /// When the bucket will be full if nothing more is asked of it.
+    /// Time at which the bucket is full if no more bytes are requested.
     full_at: Instant,
     held: VecDeque<(Instant, Request)>,
     device: Box<dyn Device>,
@@ -49,7 +49,7 @@ impl Throttled {
                 self.device.submit(at, request);
             }
         }
-        // All steps up to now are done; this only tells the device the time.
+        // All steps up to `now` are done; this only tells the device the time.
         self.device.advance(now, &mut done);
     }
 }

@@ -1,6 +1,7 @@
-//! An archive tier of an object store: nothing is mounted, a restore takes hours, and requests and bytes have prices.
+//! Archive tier of an object store: nothing is mounted, a restore takes hours, and requests and bytes have
+//! prices.
 //!
-//! Delays and prices are inputs: providers change both, and they differ by region and class.
+//! Delays and prices are inputs, because providers change both and they differ by region and class.
 
 use coscan_core::Span;
 
@@ -9,15 +10,15 @@ use super::{LibraryError, Price, check_drives, check_rate, check_time, time_for}
 /// Numbers of an archive tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Archive {
-    /// Restores under way at once.
+    /// Simultaneous restores.
     pub restores_at_once: u32,
-    /// From the request to the object being readable.
+    /// Time from the request until the object is readable.
     pub restore: Span,
     /// Transfer rate of one object once it is restored.
     pub bytes_per_s: u64,
-    /// What one restore request costs.
+    /// Price of one restore request.
     pub per_request: Price,
-    /// What 2^30 restored bytes cost.
+    /// Price of 2^30 restored bytes.
     pub per_gib: Price,
 }
 

@@ -1,15 +1,15 @@
-//! LTO tape libraries: tracks run back and forth along the tape, so that positions that are close in bytes may be far
-//! apart on the tape, and the reverse.
+//! LTO tape libraries. Tracks run back and forth along the tape, so positions that are close in bytes may be
+//! far apart on the tape, and the reverse.
 //!
-//! The tape is written in *wraps* that alternate in direction, in four *bands*. A position in bytes becomes a wrap
-//! and a longitudinal position (LPOS). The time to locate is the linear model that a production archive (CTA at CERN)
-//! fitted to its drives: fixed costs for a change of wrap, of band and of direction, for turning round and for
-//! stepping back, and a share for the distance in LPOS.
+//! The tape is written in *wraps* that alternate in direction, in four *bands*. A position in bytes becomes a
+//! wrap and a longitudinal position (LPOS). The time to locate is the linear model that a production archive
+//! (CTA at CERN) fitted to its drives. It has fixed costs for a change of wrap, of band and of direction, for
+//! turning round and for stepping back, and a share for the distance in LPOS.
 //!
-//! **Choices**: the fitted constants are those of LTO-7 drives with M8 media and are used for both generations; only
-//! wraps, capacity and rates differ. Every wrap holds the same number of bytes. The landing zone at either end of the
-//! tape is taken as the outer 2 % of the LPOS range. Rewinding at an unload takes the stated rewind time in
-//! proportion to the LPOS.
+//! **Choices**: the fitted constants are those of LTO-7 drives with M8 media and are used for both
+//! generations; only wraps, capacity and rates differ. Every wrap holds the same number of bytes. The landing
+//! zone at either end of the tape is the outer 2 % of the LPOS range. Rewinding at an unload takes the stated
+//! rewind time in proportion to the LPOS.
 
 use coscan_core::Span;
 
@@ -27,7 +27,7 @@ pub enum LtoGeneration {
 /// Numbers of a library of LTO drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lto {
-    /// Which drives and media.
+    /// The generation of drives and media.
     pub generation: LtoGeneration,
     /// Drives.
     pub drives: u32,
@@ -37,7 +37,7 @@ pub struct Lto {
     pub bytes_per_s: u64,
 }
 
-/// What is stated of a generation.
+/// Published facts about a generation.
 struct Facts {
     wraps: u64,
     medium_bytes: u64,
@@ -50,7 +50,7 @@ struct Facts {
 const BANDS: u64 = 4;
 /// Longitudinal positions of the first and the last data on a tape.
 const LPOS: std::ops::Range<u64> = 2_696..171_097;
-/// An arm carries one cartridge from slot to drive or back in less than this.
+/// Upper bound of the time in which an arm carries one cartridge between slot and drive.
 const MOVE: Span = Span::from_millis(3_000);
 
 impl Lto {
@@ -95,7 +95,7 @@ impl Lto {
         self.facts().medium_bytes
     }
 
-    /// Mounting takes two moves if another cartridge has to be removed first.
+    /// The switch to another cartridge. Mounting takes two moves if a cartridge must be removed first.
     pub(super) fn switch(&self, head: Option<u64>) -> Switch {
         let facts = self.facts();
         let Some(head) = head else {
@@ -110,7 +110,7 @@ impl Lto {
         }
     }
 
-    /// Where on the tape a byte is.
+    /// The place of a byte on the tape.
     fn place(&self, position: u64) -> Place {
         let facts = self.facts();
         let wrap_bytes = facts.medium_bytes / facts.wraps;
@@ -137,7 +137,7 @@ impl Lto {
             + 5.22 * one(a.forward != b.forward)
             + 11.32 * one(a.wrap == b.wrap && backwards)
             + 0.000_619_2 * a.lpos.abs_diff(b.lpos) as f64;
-        // A file that follows directly is read on, whatever the model says of turning round.
+        // A position that follows directly is read on, even if the model includes a turn.
         let onward = to.checked_sub(from).map(|gap| time_for(gap, self.bytes_per_s).as_nanos());
         let nanos = (seconds.max(0.0) * 1e9) as u64;
         Span::from_nanos(onward.map_or(nanos, |onward| onward.min(nanos)))

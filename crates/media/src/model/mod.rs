@@ -1,9 +1,9 @@
-//! How long a library takes to fetch a fragment, and what that costs.
+//! Libraries: time and price of fetching a fragment.
 //!
-//! There are three kinds: a *robot* whose drives seek at a constant rate (the tape stacker and the optical jukebox of
-//! 1996), an *LTO library* whose drives locate by wraps and bands, and an *archive* tier that mounts nothing and
-//! answers after a delay. All are plain numbers that are checked once. The scheduler estimates with a library; a
-//! simulator uses it as the truth.
+//! There are three kinds. A *robot* has drives that seek at a constant rate (the tape stacker and the optical
+//! jukebox of 1996). An *LTO library* has drives that locate by wraps and bands. An *archive* tier mounts
+//! nothing and answers after a delay. All are plain numbers that are checked once. The scheduler estimates
+//! with a library; a simulator uses it as the truth.
 //!
 //! Positions on a medium are bytes from its beginning.
 
@@ -20,7 +20,7 @@ pub use robot::Robot;
 use coscan_core::Span;
 use thiserror::Error;
 
-/// A library whose numbers were checked.
+/// A library with checked numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Library(Kind);
 
@@ -34,16 +34,17 @@ enum Kind {
 /// The three steps of a switch of media, one after the other; only the middle one needs an arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switch {
-    /// The drive alone: rewind and eject what is mounted.
+    /// The drive alone: rewind and eject the mounted medium.
     pub unload: Span,
-    /// An arm carries media between drive and shelf; there are as many of these at once as arms.
+    /// An arm carries media between drive and shelf. The number of arms limits how many exchanges run at
+    /// once.
     pub exchange: Span,
     /// The drive alone: load until it is ready to read.
     pub load: Span,
 }
 
 impl Switch {
-    /// The sum, if no arm has to be waited for.
+    /// The sum, without waiting for an arm.
     pub fn total(&self) -> Span {
         Span::from_nanos(
             self.unload
@@ -54,19 +55,19 @@ impl Switch {
     }
 }
 
-/// Which number of a library is impossible, and what to change.
+/// An impossible number of a library, and the change to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LibraryError {
-    /// Nothing could be read.
+    /// No drive can read.
     #[error("a library needs at least 1 drive and at most {DRIVES_MAX}, not {0}")]
     Drives(u32),
-    /// Nothing could be mounted.
+    /// No medium can be mounted.
     #[error("a library with several media needs at least 1 arm")]
     NoArm,
     /// A rate of zero, or above the range in which arithmetic in nanoseconds is exact.
     #[error("{setting} is {bytes_per_s} bytes/s: use 1 byte/s to 1 TiB/s")]
     Rate {
-        /// Which.
+        /// The setting.
         setting: &'static str,
         /// Its value.
         bytes_per_s: u64,
@@ -74,26 +75,26 @@ pub enum LibraryError {
     /// A time that is too long.
     #[error("{setting} is longer than 30 days: use a shorter time")]
     TooLong {
-        /// Which.
+        /// The setting.
         setting: &'static str,
     },
-    /// A medium that holds nothing.
+    /// A medium without capacity.
     #[error("a medium must hold at least 1 byte")]
     Empty,
 }
 
-/// More drives than any library has.
+/// Upper bound of the number of drives.
 const DRIVES_MAX: u32 = 100_000;
-/// Rates up to here keep every product within 128 bits.
+/// Upper bound of rates; it keeps every product within 128 bits.
 const RATE_MAX: u64 = 1 << 40;
-/// No part of an access takes longer.
+/// Upper bound of every part of an access.
 const TIME_MAX: Span = Span::from_millis(30 * 24 * 3600 * 1000);
 
 impl Library {
     /// A robot whose drives seek at a constant rate.
     ///
     /// # Errors
-    /// The first number that makes no sense.
+    /// The first implausible number.
     pub fn robot(robot: Robot) -> Result<Self, LibraryError> {
         robot.check()?;
         Ok(Library(Kind::Robot(robot)))
@@ -102,7 +103,7 @@ impl Library {
     /// A library of LTO drives.
     ///
     /// # Errors
-    /// The first number that makes no sense.
+    /// The first implausible number.
     pub fn lto(lto: Lto) -> Result<Self, LibraryError> {
         lto.check()?;
         Ok(Library(Kind::Lto(lto)))
@@ -111,7 +112,7 @@ impl Library {
     /// An archive tier.
     ///
     /// # Errors
-    /// The first number that makes no sense.
+    /// The first implausible number.
     pub fn archive(archive: Archive) -> Result<Self, LibraryError> {
         archive.check()?;
         Ok(Library(Kind::Archive(archive)))
@@ -130,7 +131,7 @@ impl Library {
     /// The same library with another number of drives.
     ///
     /// # Errors
-    /// If there are none or too many.
+    /// If the number is zero or too large.
     pub fn with_drives(mut self, drives: u32) -> Result<Self, LibraryError> {
         check_drives(drives)?;
         match &mut self.0 {
@@ -141,7 +142,7 @@ impl Library {
         Ok(self)
     }
 
-    /// Drives, or restores at once.
+    /// Number of drives, or of simultaneous restores.
     pub fn drives(&self) -> u32 {
         match &self.0 {
             Kind::Robot(robot) => robot.drives,
@@ -150,7 +151,7 @@ impl Library {
         }
     }
 
-    /// Arms that carry media; none if nothing is mounted.
+    /// Number of arms that carry media; zero if nothing is mounted.
     pub fn arms(&self) -> u32 {
         match &self.0 {
             Kind::Robot(robot) => robot.arms,
@@ -159,12 +160,12 @@ impl Library {
         }
     }
 
-    /// Whether media have to be mounted. If not, a switch takes no time and media are ignored.
+    /// True if media must be mounted. Otherwise a switch takes no time and media are ignored.
     pub fn mounts(&self) -> bool {
         !matches!(self.0, Kind::Archive(_))
     }
 
-    /// What a medium holds, in bytes; `None` if there is no limit.
+    /// Capacity of a medium in bytes; `None` if unlimited.
     pub fn medium_bytes(&self) -> Option<u64> {
         match &self.0 {
             Kind::Robot(robot) => Some(robot.medium_bytes),
@@ -182,7 +183,7 @@ impl Library {
         }
     }
 
-    /// How long the head takes from one position to another; after a switch it is at 0.
+    /// Time in which the head moves between two positions; after a switch it is at 0.
     pub fn locate(&self, from: u64, to: u64) -> Span {
         match &self.0 {
             Kind::Robot(robot) => robot.locate(from, to),
@@ -191,7 +192,7 @@ impl Library {
         }
     }
 
-    /// How long it takes to read this many bytes once the head is there. For an archive: to restore and read them.
+    /// Time to read `bytes` bytes once the head is in place. For an archive: time to restore and read them.
     pub fn transfer(&self, bytes: u64) -> Span {
         match &self.0 {
             Kind::Robot(robot) => time_for(bytes, robot.bytes_per_s),
@@ -200,7 +201,7 @@ impl Library {
         }
     }
 
-    /// What it costs to fetch a fragment of this many bytes.
+    /// Price of fetching a fragment of `bytes` bytes.
     pub fn price(&self, bytes: u64) -> Price {
         match &self.0 {
             Kind::Archive(archive) => archive.price(bytes),
@@ -209,7 +210,7 @@ impl Library {
     }
 }
 
-/// How long `bytes` take at a rate, rounded up.
+/// Time of `bytes` at a rate, rounded up.
 fn time_for(bytes: u64, bytes_per_s: u64) -> Span {
     let nanos = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_s));
     Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

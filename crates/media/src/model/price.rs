@@ -1,18 +1,18 @@
-//! The cost of fetching, in millionths of the currency of the host's prices.
+//! Price of fetching, in millionths of the currency of the host's prices.
 
 use std::fmt;
 use std::iter::Sum;
 use std::ops::Add;
 
-/// An amount in millionths of the currency of the inputs. Sums stop at the largest amount there is.
+/// An amount in millionths of the currency of the inputs. Sums saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price(u64);
 
 impl Price {
-    /// Nothing.
+    /// The price zero.
     pub const ZERO: Price = Price(0);
 
-    /// This many millionths.
+    /// A price of `millionths` millionths.
     pub const fn from_millionths(millionths: u64) -> Self {
         Price(millionths)
     }

@@ -1,10 +1,11 @@
 //! A robot with drives that seek at a constant rate: 1996, Table 1.
 //!
-//! A switch takes one stated time, which includes rewinding, so that the head is at the beginning after it. A seek
-//! takes a start-up time and the distance at the seek rate, or only the start-up time on a disk.
+//! A switch takes one stated time. It includes rewinding, so the head is at the beginning after it. A seek
+//! takes a start-up time plus the distance at the seek rate; on a disk only the start-up time.
 //!
-//! **Choices** where the paper says nothing: a fetch that begins where the last one ended needs no seek. `exchange`
-//! says for how much of a switch an arm is needed: none for the devices of the paper, which gives the sum only.
+//! **Choices** where the paper is silent: a fetch that begins at the end of the last one needs no seek.
+//! `exchange` is the part of a switch that needs an arm. It is zero for the devices of the paper, which gives
+//! the sum only.
 
 use coscan_core::Span;
 
@@ -19,17 +20,17 @@ pub struct Robot {
     pub arms: u32,
     /// Rewind, eject, carry to the shelf, carry another from the shelf, load until ready.
     pub switch: Span,
-    /// How much of that an arm is busy.
+    /// Part of the switch that needs an arm.
     pub exchange: Span,
     /// Fixed part of a seek.
     pub seek_startup: Span,
-    /// How fast a seek passes over data, in bytes per second; `None` if distance does not matter.
+    /// Rate at which a seek passes over data, in bytes per second; `None` if distance does not matter.
     pub seek_bytes_per_s: Option<u64>,
     /// Transfer rate.
     pub bytes_per_s: u64,
-    /// What one medium holds.
+    /// Capacity of one medium.
     pub medium_bytes: u64,
-    /// How many media there are.
+    /// Number of media.
     pub media: u32,
 }
 
@@ -91,5 +92,5 @@ impl Robot {
     }
 }
 
-/// The paper's MB are taken as 2^20 bytes, as its blocks of 256 KB and its cache of 512 MB are.
+/// The paper's MB are 2^20 bytes, like its blocks of 256 KB and its cache of 512 MB.
 const MB: u64 = 1 << 20;

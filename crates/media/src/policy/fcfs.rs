@@ -1,7 +1,7 @@
-//! Which fragment next? *First come first served*: the one that was requested first, with lists submitted whole.
+//! *First come first served*: the next fragment is the one requested first, with lists submitted whole.
 //!
-//! This is what an archive does that restores objects in the order of requests. A request waits only for those before
-//! it. O(log n) an event.
+//! This is the behaviour of an archive that restores objects in the order of requests. A request waits only
+//! for earlier ones. **Cost:** O(log n) per event.
 
 use super::Demand;
 use super::oldest_first::OldestFirst;

@@ -1,4 +1,4 @@
-//! Which fragment next, and who waits? One policy per file, all in the registry.
+//! Policies for the next fragment and for the lists that wait. One policy per file, all in the registry.
 //!
 //! *A policy chooses, the scheduler applies*: policies read a [`View`] and keep their own notes. The scheduler
 //! enforces budget, pins, room and progress.
@@ -21,31 +21,31 @@ use crate::ids::{DriveId, FragmentId, ListId};
 pub use registry::PolicyName;
 pub use view::{View, WantedMedium};
 
-/// Which subqueries of a list are requested at a time.
+/// The subqueries of a list that are requested at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// All of them; they are handed out in any order, several at once.
+    /// All subqueries. They are delivered in any order, several at once.
     All,
-    /// One at a time, in the order of the list, and handed out so.
+    /// One at a time, requested and delivered in the order of the list.
     InOrder {
-        /// Whether the next is requested while one runs.
+        /// True if the next is requested while one runs.
         ahead: bool,
     },
 }
 
-/// What an idle drive is to do.
+/// The work of an idle drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Fetch a fragment that is wanted and absent. If its medium is not mounted, it is mounted first.
+    /// Fetch a fragment that is wanted and absent. Its medium is mounted first if necessary.
     Fetch(FragmentId, Why),
-    /// Nothing, until something happens or the time comes.
+    /// Wait until an event occurs or the time is reached.
     Wait(Option<Instant>),
 }
 
-/// Why a fragment is fetched now.
+/// The reason for a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It has waited longest.
+    /// It has the oldest request.
     Oldest,
     /// Its medium is mounted, and this many lists want it.
     Mounted {
@@ -59,14 +59,14 @@ pub enum Why {
         /// Lists that they belong to.
         lists: usize,
     },
-    /// Of all media this one has the oldest request, and serves most for the time it takes.
+    /// Its medium has the oldest request and, of all such media, serves most for the time that it takes.
     OldestMedium {
-        /// Lists that want something on it.
+        /// Lists that want fragments on it.
         lists: usize,
         /// Bytes wanted on it.
         bytes: u64,
     },
-    /// Enough is requested of its medium for a mount.
+    /// Its medium has enough requests for a mount.
     QueueFull {
         /// Bytes wanted on it.
         bytes: u64,
@@ -75,17 +75,17 @@ pub enum Why {
     },
     /// A request of its medium's queue has waited for this long.
     QueueOld {
-        /// How long.
+        /// The time waited.
         waited: Span,
     },
     /// A list has had nothing to run for longer than the patience.
     Overdue {
         /// The list.
         list: ListId,
-        /// How long it has waited.
+        /// The time waited.
         waited: Span,
     },
-    /// Nothing else could continue; this list came first.
+    /// No other list could continue; this list is the oldest.
     Stalled {
         /// The list.
         list: ListId,
@@ -120,14 +120,14 @@ impl fmt::Display for Why {
 
 /// Decides which fragment an idle drive fetches. Must be deterministic.
 pub trait MediaPolicy: Debug + Send {
-    /// Which subqueries of a list are requested at a time; the answer never changes.
+    /// The subqueries of a list that are requested at a time; always the same answer.
     fn demand(&self) -> Demand;
 
-    /// Whether the fragments that are wanted least are evicted first; otherwise least recently used first.
+    /// True if the least wanted fragments are evicted first; otherwise least recently used first.
     fn keeps_wanted(&self) -> bool;
 
-    /// What the idle drive is to do. The chosen fragment must be wanted and absent, there must be room for it
-    /// ([`View::has_room`]), and its medium must be in this drive or in none.
+    /// The work of an idle drive. The chosen fragment must be wanted and absent, and there must be room for
+    /// it ([`View::has_room`]). Its medium must be in this drive or in none.
     fn choose(&mut self, view: &View<'_>, drive: DriveId) -> Choice;
 
     /// A copy with its notes, for an outlook.

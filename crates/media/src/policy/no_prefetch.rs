@@ -1,9 +1,9 @@
-//! Which fragment next? *No prefetch*: the one that was requested first; each list requests one subquery at a time,
+//! *No prefetch*: the next fragment is the one requested first. Each list requests one subquery at a time,
 //! when it has nothing to run.
 //!
-//! 1996, section 4, the baseline: blocks on demand, so that transfer and processing do not overlap. The medium
-//! follows the order in which the requests of users interleave. **Choices**: one queue for all users, LRU. O(log n)
-//! an event.
+//! Source: 1996, section 4, the baseline. Blocks are fetched on demand, so transfer and processing do not
+//! overlap. The medium follows the order in which the requests of users interleave. **Choices**: one queue
+//! for all users, LRU. **Cost:** O(log n) per event.
 
 use super::Demand;
 use super::oldest_first::OldestFirst;

@@ -1,5 +1,5 @@
-//! First come first served, with LRU. The policies `no_prefetch`, `prefetch` and `fcfs` differ only in which subqueries of a list
-//! are requested at a time.
+//! First come first served, with LRU. The policies `no_prefetch`, `prefetch` and `fcfs` differ only in the
+//! subqueries of a list that are requested at a time.
 
 use super::view::View;
 use super::{Choice, Demand, MediaPolicy};

@@ -1,4 +1,4 @@
-//! All policies of slow media in one table, for the command line, settings, docs and the conformance tests.
+//! Registry of the policies of slow media, for the command line, settings, docs and the conformance tests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,16 +12,16 @@ use super::prefetch::PREFETCH;
 use super::reorder::Reorder;
 use super::tape_queue::TapeQueue;
 
-/// What is known of a policy.
+/// The description of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInfo {
     /// The name in settings and tables.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// Its behaviour, in one sentence.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Its source.
     pub source: &'static str,
-    /// Whether a list is run in its own order.
+    /// True if lists are run in their own order.
     pub in_order: bool,
 }
 
@@ -91,7 +91,7 @@ pub fn all() -> impl Iterator<Item = &'static PolicyInfo> {
 pub struct PolicyName(usize);
 
 impl PolicyName {
-    /// What slow media want.
+    /// The default for slow media.
     pub const REORDER: PolicyName = PolicyName(POLICIES.len() - 1);
 
     /// Every name, in the order of the table.
@@ -104,7 +104,7 @@ impl PolicyName {
         self.info().name
     }
 
-    /// What is known of the policy.
+    /// The description of the policy.
     pub fn info(self) -> &'static PolicyInfo {
         &POLICIES[self.0].info
     }

@@ -1,19 +1,22 @@
-//! Which fragment next? *Reorder*: one scheduler for all users fetches what helps most of them.
+//! *Reorder*: one scheduler for all users fetches the fragment that helps most of them.
 //!
-//! 1996, sections 2 and 3: finish the mounted platter before switching, prefer what many want, use what is cached
-//! first, keep in the cache what is wanted. The paper leaves the algorithm to its reference [29]. **Choices**:
+//! Source: 1996, sections 2 and 3. Finish the mounted platter before switching, prefer fragments that many
+//! lists want, use cached fragments first, keep wanted fragments in the cache. The paper leaves the algorithm
+//! to its reference [29]. **Choices**:
 //!
-//! - On the mounted medium, in one sweep from the head onwards: first fragments that complete a subquery with what is
-//!   cached or being fetched, those of most lists first among the ones ahead. Then any wanted fragment, as long as
-//!   that evicts nothing that is wanted and leaves room for one more fragment of its size.
-//! - If nothing there may be fetched, the medium whose oldest request has waited longest, so that no request waits
-//!   forever. Of several that have waited equally long, the one with the highest worth: the lists served, times the
-//!   bytes that complete subqueries or fit into the free room, per time of the switch, the seeks and the transfer.
-//!   That worth alone, or weighed against waiting, delays rare requests (`docs/slow-media.md`).
-//! - A fragment that needs more room than is free may evict the least wanted ones only if it completes a subquery.
+//! - On the mounted medium, fetch in one sweep from the head onwards. Fragments that complete a subquery with
+//!   the cached and arriving ones go first; among those ahead of the head, the ones of most lists. Then any
+//!   wanted fragment goes, as long as it evicts no wanted fragment and leaves room for one more of its size.
+//! - If the mounted medium has nothing to fetch, mount the medium whose oldest request has waited longest, so
+//!   that no request waits forever. Of several that have waited equally long, take the one with the highest
+//!   worth. The worth is the number of lists served, times the bytes that complete subqueries or fit into the
+//!   free room, per time of the switch, the seeks and the transfer. That worth alone, or weighed against
+//!   waiting, delays rare requests (`docs/slow-media.md`).
+//! - A fragment that needs more room than is free may evict the least wanted fragments only if it completes a
+//!   subquery.
 //!
-//! The scheduler overrides it for lists that have waited too long. O(wanted fragments of a medium) for a decision on
-//! the mounted medium, O(all wanted fragments) for a switch.
+//! The scheduler overrides the policy for lists that have waited too long. **Cost:** a decision on the
+//! mounted medium is linear in its wanted fragments, a switch linear in all wanted fragments.
 
 use coscan_core::Span;
 
@@ -30,11 +33,11 @@ pub(super) struct Reorder;
 enum Worth {
     /// This many subqueries can run, of at most this many lists.
     Completes { subqueries: usize, lists: usize },
-    /// There is room for it that is not needed otherwise.
+    /// There is spare room for it.
     Fits,
 }
 
-/// The value of fetching a fragment now, if it may be fetched.
+/// The value of fetching a fragment, if it may be fetched.
 fn worth(view: &View<'_>, fragment: &Fragment, free_bytes: u64) -> Option<Worth> {
     let subqueries = view.completes(fragment.id);
     if subqueries > 0 && view.has_room(fragment.id) {
@@ -61,11 +64,11 @@ fn on_mounted(view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<(Frag
 
 /// A medium that could be mounted.
 struct Mount {
-    /// How long the oldest request that would be served has waited.
+    /// Waiting time of the oldest request that would be served.
     waited: Span,
-    /// Lists times bytes for each second.
+    /// Lists times bytes per second.
     worth: f64,
-    /// What would be fetched first.
+    /// The fragment to fetch first.
     first: FragmentId,
 }
 

@@ -1,11 +1,11 @@
-//! Which fragment next? *A queue for each tape*: requests wait in the queue of their medium until a mount pays, and
-//! are then served in the order of the medium.
+//! *Tape queue*: requests wait in the queue of their medium until a mount pays. They are then served in the
+//! order of the medium.
 //!
-//! Large archives run their libraries like this (CERN's CTA, HPSS): a mount is due when enough bytes or requests are
-//! queued, or the oldest is old enough. A mounted medium is served in batches, each ordered for the drive, until its
-//! queue is empty. Which fragments are wanted together or cached plays no part. **Choices**: of the media that are
-//! due the one with the oldest request goes first; a batch is one sweep in the order of positions. O(media + log n) a
-//! decision.
+//! Large archives run their libraries in this way (CERN's CTA, HPSS). A mount is due when enough bytes or
+//! requests are queued, or the oldest request is old enough. A mounted medium is served in batches, each
+//! ordered for the drive, until its queue is empty. The policy ignores which fragments are wanted together or
+//! cached. **Choices**: of the media that are due, the one with the oldest request is first; a batch is one
+//! sweep in the order of positions. **Cost:** O(media + log n) per decision.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::view::View;
 use super::{Choice, Demand, MediaPolicy, Why};
 use crate::ids::{DriveId, FragmentId, MediumId};
 
-/// When a mount pays and how long a batch is.
+/// Conditions for a mount, and the length of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapeQueueConfig {
     /// This many bytes in a queue make its medium due.
@@ -31,7 +31,7 @@ pub struct TapeQueueConfig {
 }
 
 impl Default for TapeQueueConfig {
-    /// CTA's numbers, with an age of ten minutes.
+    /// The numbers of CTA, with an age of ten minutes.
     fn default() -> Self {
         TapeQueueConfig {
             due_bytes: 500_000_000_000,
@@ -43,11 +43,11 @@ impl Default for TapeQueueConfig {
     }
 }
 
-/// The policy with other numbers than the standard ones.
+/// The policy with custom parameters.
 #[derive(Clone, Debug, Default)]
 pub struct TapeQueue {
     config: TapeQueueConfig,
-    /// What is left of the batch of each drive, with the medium it is for; the next one last.
+    /// The rest of each drive's batch, with its medium; the next request is last.
     batches: BTreeMap<DriveId, (MediumId, Vec<FragmentId>)>,
 }
 
@@ -58,7 +58,7 @@ impl From<TapeQueueConfig> for Box<dyn MediaPolicy> {
 }
 
 impl TapeQueue {
-    /// The next request of the batch, or of a new one; `None` if the queue is empty.
+    /// The next request of the batch, or of a new batch; `None` if the queue is empty.
     fn next_of(&mut self, view: &View<'_>, drive: DriveId, medium: MediumId) -> Option<FragmentId> {
         let batch = self.batches.entry(drive).or_insert((medium, Vec::new()));
         if batch.0 != medium {

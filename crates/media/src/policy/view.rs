@@ -1,4 +1,4 @@
-//! The facts for a policy: what is wanted and absent, by medium, by position and by age; drives; room.
+//! Facts for a policy: wanted and absent fragments by medium, by position and by age; drives; room.
 
 use coscan_core::{Instant, Span};
 
@@ -14,16 +14,16 @@ pub struct View<'a> {
     state: &'a State,
 }
 
-/// What is wanted of one medium and absent.
+/// Fragments of one medium that are wanted and absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WantedMedium {
     /// The medium.
     pub medium: MediumId,
-    /// How many fragments.
+    /// Number of fragments.
     pub fragments: usize,
     /// Their bytes.
     pub bytes: u64,
-    /// When the oldest request for one of them came.
+    /// Time of the oldest request for one of them.
     pub oldest: Instant,
 }
 
@@ -32,32 +32,32 @@ impl<'a> View<'a> {
         View { state }
     }
 
-    /// Now.
+    /// The current time.
     pub fn now(&self) -> Instant {
         self.state.now
     }
 
-    /// What is mounted in a drive.
+    /// The medium mounted in a drive.
     pub fn mounted(&self, drive: DriveId) -> Option<MediumId> {
         self.state.drives[drive.0 as usize].mounted
     }
 
-    /// Where a drive's head is, in bytes.
+    /// Position of a drive's head, in bytes.
     pub fn head(&self, drive: DriveId) -> u64 {
         self.state.drives[drive.0 as usize].head
     }
 
-    /// Whether a drive may have the medium: it is in no other drive, or nothing is mounted in this library.
+    /// True if the drive may have the medium: it is in no other drive, or the library mounts nothing.
     pub fn free_for(&self, medium: MediumId, drive: DriveId) -> bool {
         !self.state.library.mounts() || self.state.drive_of(medium).is_none_or(|has| has == drive)
     }
 
-    /// Whether a fragment is wanted and neither cached nor being fetched.
+    /// True if a fragment is wanted and neither cached nor being fetched.
     pub fn is_pending(&self, id: FragmentId) -> bool {
         self.state.fragments.get(&id).is_some_and(|h| h.place == Place::Absent && !h.wanted_by.is_empty())
     }
 
-    /// Whether there is or can be made room for a fragment.
+    /// True if room exists or can be made for a fragment.
     pub fn has_room(&self, id: FragmentId) -> bool {
         self.state.held(id).fragment.bytes <= self.state.room_bytes()
     }
@@ -72,22 +72,22 @@ impl<'a> View<'a> {
         self.state.held(id).fragment.position
     }
 
-    /// How many lists want a fragment.
+    /// The number of lists that want a fragment.
     pub fn lists_wanting(&self, id: FragmentId) -> usize {
         self.state.held(id).lists.len()
     }
 
-    /// How long ago a fragment was first requested; zero if it is not wanted.
+    /// Time since a fragment was first requested; zero if it is not wanted.
     pub fn waited(&self, id: FragmentId) -> Span {
         self.state.held(id).asked.map_or(Span::ZERO, |(_, at)| self.state.now.since(at))
     }
 
-    /// How many subqueries lack this fragment and no other.
+    /// The number of subqueries that lack only this fragment.
     pub fn completes(&self, id: FragmentId) -> usize {
         self.state.held(id).completes as usize
     }
 
-    /// Media of which something is wanted.
+    /// Media with wanted fragments.
     pub fn media(&self) -> impl Iterator<Item = WantedMedium> + '_ {
         self.state.media.iter().filter_map(|(medium, queue)| {
             let (_, first) = queue.by_age.first()?;
@@ -97,7 +97,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// What is wanted of a medium, in the order of positions from `from` on and then from the beginning.
+    /// The wanted fragments of a medium, in the order of positions, from `from` on and then from the
+    /// beginning.
     pub fn pending_by_position(
         &self,
         medium: MediumId,
@@ -111,14 +112,14 @@ impl<'a> View<'a> {
         ahead.chain(behind).map(move |(_, id)| &state.held(*id).fragment)
     }
 
-    /// The same, oldest request first.
+    /// The same, in the order of requests, oldest first.
     pub fn pending_by_age(&self, medium: MediumId) -> impl Iterator<Item = &'a Fragment> + use<'a> {
         let state = self.state;
         let queue = state.media.get(&medium).into_iter().flat_map(|queue| &queue.by_age);
         queue.map(move |(_, id)| &state.held(*id).fragment)
     }
 
-    /// How long a drive takes from its present position to a position of a medium, a switch included.
+    /// Time in which a drive reaches a position of a medium from its present position, including a switch.
     pub fn reach(&self, drive: DriveId, medium: MediumId, position: u64) -> Span {
         let (library, of) = (&self.state.library, &self.state.drives[drive.0 as usize]);
         if !library.mounts() {
@@ -131,12 +132,12 @@ impl<'a> View<'a> {
         Span::from_nanos(switch.as_nanos().saturating_add(library.locate(0, position).as_nanos()))
     }
 
-    /// How long it takes to read this many bytes.
+    /// Time to read `bytes` bytes.
     pub fn transfer(&self, bytes: u64) -> Span {
         self.state.library.transfer(bytes)
     }
 
-    /// How long the head takes between two positions of one medium.
+    /// Time in which the head moves between two positions of one medium.
     pub fn locate(&self, from: u64, to: u64) -> Span {
         self.state.library.locate(from, to)
     }
@@ -151,7 +152,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether all other drives are idle.
+    /// True if all other drives are idle.
     pub fn is_idle(&self, drive: DriveId) -> bool {
         self.state.drives[drive.0 as usize].doing == Doing::Nothing
     }

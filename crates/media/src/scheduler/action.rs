@@ -1,15 +1,15 @@
-//! What the host is to do: the only output of the scheduler.
+//! Actions for the host: the only output of the scheduler.
 
 use std::fmt;
 
 use crate::ids::{DriveId, FragmentId, ListId, MediumId};
 use crate::policy::Why;
 
-/// Something the host is to do. Actions of one call must be carried out in order.
+/// An instruction to the host. The actions of one call must be carried out in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Mount a medium; answer with [`Event::Switched`](super::event::Event::Switched) or `Failed`. Never sent to a
-    /// library that mounts nothing.
+    /// Mount a medium; answer with [`Event::Switched`](super::event::Event::Switched) or `Failed`. A library
+    /// that mounts nothing does not get this action.
     Switch {
         /// The drive. It is idle.
         drive: DriveId,
@@ -17,7 +17,7 @@ pub enum Action {
         from: Option<MediumId>,
         /// The medium to mount.
         to: MediumId,
-        /// Why this medium, and now.
+        /// The reason.
         why: Why,
     },
     /// Bring a fragment into the cache; answer with `Fetched` or `Failed`.
@@ -26,10 +26,10 @@ pub enum Action {
         drive: DriveId,
         /// The fragment.
         fragment: FragmentId,
-        /// Why this fragment, and now.
+        /// The reason.
         why: Why,
     },
-    /// Remove a fragment from the cache. Nobody reads it. No answer is expected.
+    /// Remove a fragment from the cache. The fragment is not in use. There is no answer.
     Evict {
         /// The fragment.
         fragment: FragmentId,
@@ -37,8 +37,8 @@ pub enum Action {
     /// Run these subqueries together, in one pass; answer with `Done` for each, together or one by one. Their
     /// fragments stay in the cache until then. A list has one batch at a time.
     ///
-    /// The batch is complete: it has every combination of its inputs' fragments that one pass would join, and none
-    /// that was joined before.
+    /// The batch is complete: it has every combination of its inputs' fragments that one pass joins. None of
+    /// them was joined before.
     Ready {
         /// The list.
         list: ListId,
@@ -51,24 +51,24 @@ pub enum Action {
         list: ListId,
         /// Places in the list, ascending.
         subqueries: Vec<u32>,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
-    /// Every subquery of the list is done or will never be ready; the scheduler has forgotten the list.
+    /// Every subquery of the list is done or will never be ready. The scheduler has forgotten the list.
     Finished {
         /// The list.
         list: ListId,
     },
 }
 
-/// Why a subquery will never be ready.
+/// The reason why a subquery will never be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// A fragment could not be read after all attempts.
     Unreadable {
         /// The fragment.
         fragment: FragmentId,
-        /// How often it was tried, mounts included.
+        /// Number of attempts, including mounts.
         attempts: u32,
     },
     /// The disk of the cache had no room for a fragment, even after evictions.
@@ -76,7 +76,7 @@ pub enum Reason {
         /// The fragment.
         fragment: FragmentId,
     },
-    /// A fragment is no longer on its medium.
+    /// A fragment is missing on its medium.
     Gone {
         /// The fragment.
         fragment: FragmentId,
@@ -88,9 +88,9 @@ pub enum Reason {
     },
     /// Its fragments together do not fit into the cache.
     TooLarge {
-        /// What they need, in bytes.
+        /// The bytes that they need.
         bytes: u64,
-        /// What the cache may hold, in bytes.
+        /// The capacity of the cache, in bytes.
         budget: u64,
     },
     /// The place of a fragment is not known.

@@ -1,4 +1,4 @@
-//! The settings of a scheduler.
+//! Settings of a scheduler.
 
 use coscan_core::Span;
 use thiserror::Error;
@@ -6,29 +6,29 @@ use thiserror::Error;
 /// Settings of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerConfig {
-    /// The budget of the cache of fragments in bytes, those being fetched included.
+    /// The budget of the cache of fragments in bytes, including fragments being fetched.
     pub cache_bytes: u64,
-    /// A list that has had nothing to run for this long goes first, whatever the policy chooses. The documentation of
-    /// [`Scheduler`](crate::Scheduler) has the resulting bound.
+    /// A list that has had nothing to run for this long goes first, whatever the policy chooses. The
+    /// documentation of [`Scheduler`](crate::Scheduler) has the resulting bound.
     pub patience: Span,
-    /// How often a fragment or a medium is tried before its lists are told that it failed.
+    /// Attempts for a fragment or a medium before its lists are told that it failed.
     pub attempts: u32,
 }
 
 impl SchedulerConfig {
-    /// A cache of this many bytes, a patience of an hour, three attempts.
+    /// A cache of `cache_bytes` bytes, a patience of an hour, three attempts.
     pub const fn new(cache_bytes: u64) -> Self {
         SchedulerConfig { cache_bytes, patience: Span::from_millis(3_600_000), attempts: 3 }
     }
 }
 
-/// Why a scheduler cannot be set up.
+/// An invalid setup of a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// A setting that must be at least 1 is 0.
     #[error("{setting} must be at least 1")]
     Zero {
-        /// Which.
+        /// The setting.
         setting: &'static str,
     },
     /// No such policy.
@@ -36,7 +36,7 @@ pub enum ConfigError {
     UnknownPolicy {
         /// The name asked for.
         name: String,
-        /// The names there are, separated by commas.
+        /// The known names, separated by commas.
         known: String,
     },
 }

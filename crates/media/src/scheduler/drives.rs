@@ -1,5 +1,5 @@
-//! Idle drives: they get what goes first, or else what the policy chooses. Room is made here too, and the answers of
-//! drives are handled here.
+//! Work for idle drives: the subquery that goes first, or else the policy's choice. This module also makes
+//! room and handles the answers of drives.
 
 use crate::ids::{DriveId, FragmentId, ListId, MediumId};
 use crate::policy::{Choice, Demand, View, Why};
@@ -10,8 +10,8 @@ use super::event::Fault;
 use super::state::{Doing, Drive, List, Place, SubStatus, Target};
 
 impl Scheduler {
-    /// Puts the list that has waited longest first if it has waited too long, or if fetching makes no progress: the
-    /// whole cache was filled twice and no list could run anything.
+    /// Lets the list that has waited longest go first in two cases: it has waited too long, or fetching makes
+    /// no progress. The latter means that the whole cache was filled twice and no list could run anything.
     pub(super) fn name_overdue(&mut self) {
         if self.state.target.is_some() {
             return;
@@ -25,14 +25,14 @@ impl Scheduler {
         }
     }
 
-    /// Puts the list that has waited longest first because nothing moves; returns whether there is one.
+    /// Lets the list that has waited longest go first because nothing moves; returns false if no list waits.
     pub(super) fn name_stalled(&mut self) -> bool {
         let Some(id) = self.longest_waiting() else { return false };
         self.put_first(id, Why::Stalled { list: id });
         true
     }
 
-    /// Whether lists wait, nothing moves, and no event is pending that would change that.
+    /// True if lists wait, nothing moves, and no pending event would change that.
     pub(super) fn is_stalled(&self) -> bool {
         let idle = |drive: &Drive| drive.doing == Doing::Nothing;
         self.deadline.is_none()
@@ -49,7 +49,7 @@ impl Scheduler {
         waiting.min_by_key(|(id, list)| (list.since, **id)).map(|(id, _)| *id)
     }
 
-    /// The list's subquery that lacks the fewest bytes goes first.
+    /// Lets the subquery of the list that lacks the fewest bytes go first.
     fn put_first(&mut self, id: ListId, why: Why) {
         let state = &self.state;
         let lacking = |fragments: &[FragmentId]| -> u64 {
@@ -58,7 +58,7 @@ impl Scheduler {
         };
         let subs = state.lists[&id].subs.iter().enumerate();
         let wanted = subs.filter(|(_, sub)| sub.status == SubStatus::Wanted);
-        // A list that runs in order has to begin with its first subquery.
+        // A list that runs in order must begin with its first subquery.
         let at_once = if let Demand::InOrder { .. } = self.policy.demand() { 1 } else { usize::MAX };
         let wanted = wanted.take(at_once);
         let first = wanted.min_by_key(|(at, sub)| (lacking(&sub.fragments), *at));
@@ -68,7 +68,7 @@ impl Scheduler {
         }
     }
 
-    /// Gives every idle drive something to do, if possible.
+    /// Gives work to every idle drive, if possible.
     pub(super) fn busy_drives(&mut self, actions: &mut Vec<Action>) {
         self.deadline = None;
         for at in 0..self.state.drives.len() {
@@ -80,7 +80,7 @@ impl Scheduler {
             if !self.pursue_target(drive, actions) {
                 self.ask_policy(drive, actions);
             }
-            // Where nothing is mounted, all drives have the same choice.
+            // If nothing is mounted, all drives have the same choice.
             let alike = !self.state.library.mounts();
             let idle = self.state.drives[at].doing == Doing::Nothing;
             if self.state.queue.is_empty() || alike && idle {
@@ -109,7 +109,7 @@ impl Scheduler {
             self.send(drive, id, target.why, actions);
             return true;
         }
-        // Running subqueries hold the room it needs; no other list may take it meanwhile.
+        // Running subqueries hold the room that it needs; other lists must not take it meanwhile.
         true
     }
 
@@ -154,8 +154,8 @@ impl Scheduler {
         actions.push(Action::Fetch { drive, fragment: id, why });
     }
 
-    /// Evicts until this many more bytes fit, in the order of eviction. The subquery that goes first keeps what it
-    /// needs.
+    /// Evicts in the order of eviction until `bytes` more bytes fit. Fragments that the first subquery needs
+    /// are kept.
     fn make_room(&mut self, bytes: u64, actions: &mut Vec<Action>) {
         while self.state.used_bytes.saturating_add(bytes) > self.state.config.cache_bytes {
             let leaves = self.state.leaves.iter().map(|(.., id)| *id);
@@ -164,8 +164,8 @@ impl Scheduler {
         }
     }
 
-    /// Makes room for everything that the subquery that goes first lacks, by evicting anything that is not in use.
-    /// Returns whether there is enough.
+    /// Makes room for everything that the first subquery lacks, by evicting all fragments that are not in
+    /// use. Returns true if there is enough room.
     fn make_room_for_target(&mut self, actions: &mut Vec<Action>) -> bool {
         let lacking = self.state.reserved_bytes();
         self.make_room(lacking, actions);
@@ -197,7 +197,7 @@ impl Scheduler {
         actions.push(Action::Evict { fragment: id });
     }
 
-    /// Evicts until the cache is within a budget that shrank, except for fragments in use.
+    /// Evicts until the cache is within a reduced budget, except for fragments in use.
     pub(super) fn shrink(&mut self, actions: &mut Vec<Action>) {
         self.make_room(0, actions);
         let over = |state: &super::state::State| state.used_bytes > state.config.cache_bytes;
@@ -305,7 +305,7 @@ impl Scheduler {
         }
     }
 
-    /// Evicts this many bytes, or everything that may be evicted: the disk has less room than configured.
+    /// Evicts `bytes` bytes, or everything that may be evicted: the disk has less room than configured.
     fn evict_bytes(&mut self, bytes: u64, actions: &mut Vec<Action>) {
         let until = self.state.used_bytes.saturating_sub(bytes);
         while self.state.used_bytes > until {

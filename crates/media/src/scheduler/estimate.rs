@@ -1,7 +1,7 @@
-//! What a list would cost before anything is fetched, and when each list can be expected to finish.
+//! Estimates: the cost of a list before anything is fetched, and the expected end of each list.
 //!
-//! An outlook simulates a copy of the scheduler with the library's times and executors that take no time. It is as
-//! good as the library's numbers, and does not know lists that come later.
+//! An outlook simulates a copy of the scheduler with the library's times and executors that take no time. It
+//! is as accurate as the library's numbers, and ignores lists that are submitted later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::event::Event;
 use super::fragment::{Fragment, Subquery};
 use super::state::{Doing, Place};
 
-/// What a list of subqueries takes.
+/// The cost of a list of subqueries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// Fragments wanted, each once.
@@ -28,20 +28,20 @@ pub struct Estimate {
     pub bytes: u64,
     /// Media to mount that are in no drive.
     pub switches: usize,
-    /// What fetching costs by the library's prices, if nothing has to be fetched twice.
+    /// The price of fetching by the library's prices, if nothing is fetched twice.
     pub price: Price,
-    /// How long drives would work for it if they did nothing else and the cache held everything.
+    /// Time that drives would need if they did nothing else and the cache held everything.
     pub alone: Span,
-    /// When it would be finished if it were submitted now, with all that is pending; `None` if never.
+    /// The end if the list were submitted at this moment, with all pending lists; `None` if it never ends.
     pub expected: Option<Instant>,
 }
 
-/// When lists can expect to be finished.
+/// The expected end of lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outlook {
-    /// By list; a list that is missing would never finish.
+    /// By list; a missing list would never finish.
     pub finished: BTreeMap<ListId, Instant>,
-    /// The cost that remains.
+    /// The remaining price.
     pub price: Price,
     /// Media still to be mounted.
     pub switches: u64,
@@ -49,22 +49,22 @@ pub struct Outlook {
     pub bytes: u64,
 }
 
-/// Lists one after the other, by the library's times and as if nobody else asked.
+/// Lists one after the other, by the library's times, without other lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rehearsal {
     /// Media that are mounted.
     pub switches: u64,
-    /// Bytes that are fetched, those that left the cache in between again.
+    /// Bytes that are fetched, including repeated fetches of evicted fragments.
     pub bytes: u64,
-    /// How long that takes.
+    /// The time needed.
     pub time: Span,
 }
 
-/// An outlook gives up after this many events, so that it returns soon.
+/// Maximum number of events of an outlook, so that it returns soon.
 const EVENTS_MAX: usize = 2_000_000;
 
 impl Scheduler {
-    /// What these subqueries would take: the dry run. Unknown fragments count as empty.
+    /// The cost of these subqueries: the dry run. Unknown fragments count as empty.
     pub fn estimate(&self, now: Instant, user: UserId, subqueries: &[Subquery]) -> Estimate {
         let wanted: BTreeSet<FragmentId> = subqueries.iter().flat_map(Subquery::fragments).collect();
         let held = || wanted.iter().filter_map(|id| self.state.fragments.get(id));
@@ -92,7 +92,7 @@ impl Scheduler {
         }
     }
 
-    /// When each pending list can be expected to finish, and the cost until then.
+    /// The expected end of each pending list, and the price until then.
     pub fn outlook(&self, now: Instant) -> Outlook {
         let mut copy = self.clone();
         let running: Vec<(ListId, Vec<u32>)> =
@@ -113,8 +113,8 @@ impl Scheduler {
         outlook
     }
 
-    /// What happens if these lists are submitted step by step, those of a step together when all of the step before are
-    /// finished, and no other list is there.
+    /// The result of submitting these lists step by step, without other lists. The lists of a step are
+    /// submitted together when all lists of the previous step are finished.
     pub fn rehearse(&self, now: Instant, user: UserId, steps: &[Vec<Vec<Subquery>>]) -> Rehearsal {
         let mut copy = self.clone();
         self.state.lists.keys().for_each(|list| copy.cancel(*list));
@@ -137,7 +137,7 @@ impl Scheduler {
         }
     }
 
-    /// What drives are doing, and when they will have finished by the library's times.
+    /// The current work of drives, with its end by the library's times.
     fn begun(&self, now: Instant) -> BTreeMap<(Instant, DriveId), Event> {
         let drives = self.state.drives.iter().enumerate();
         let begun = drives.filter_map(|(at, of)| {
@@ -152,13 +152,13 @@ impl Scheduler {
         begun.collect()
     }
 
-    /// How long a drive takes to mount another medium, by the library's times.
+    /// Time in which a drive mounts another medium, by the library's times.
     pub fn switch_time(&self, drive: DriveId) -> Span {
         let of = &self.state.drives[drive.0 as usize];
         self.state.library.switch(of.mounted.map(|_| of.head)).total()
     }
 
-    /// How long a drive takes to fetch a fragment of the mounted medium, by the library's times.
+    /// Time in which a drive fetches a fragment of the mounted medium, by the library's times.
     ///
     /// # Panics
     /// If the place of the fragment is not known.
@@ -168,7 +168,7 @@ impl Scheduler {
         Span::from_nanos(seek.as_nanos().saturating_add(library.transfer(fragment.bytes).as_nanos()))
     }
 
-    /// Simulates until nothing is left to do.
+    /// Simulates until no work is left.
     fn play(
         &mut self,
         now: Instant,

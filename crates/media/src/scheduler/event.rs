@@ -1,31 +1,32 @@
-//! What happened: the only input of the scheduler.
+//! Events: the only input of the scheduler.
 
 use crate::ids::{DriveId, FragmentId, ListId, UserId};
 
 use super::fragment::Subquery;
 
-/// Something that happened. The host reports it once, with its time, in the order of times.
+/// An event. The host reports it once, with its time, in the order of times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A schedule node submits its list. Subqueries are named by their position in it.
+    /// A schedule node submits its list. Subqueries are named by their position in the list.
     Submit {
-        /// The list, never used before.
+        /// The list, with an unused id.
         list: ListId,
         /// Its owner.
         user: UserId,
-        /// Sets of fragments, each wanted together; in any order unless the policy says otherwise.
+        /// Sets of fragments, each wanted together. They may run in any order unless the policy says
+        /// otherwise.
         subqueries: Vec<Subquery>,
     },
-    /// The list was cancelled, and none of its fragments is being read.
+    /// The list was cancelled; its fragments are not being read.
     Cancel {
-        /// The list; one that is unknown or finished is ignored.
+        /// The list; an unknown or finished one is ignored.
         list: ListId,
     },
     /// The executor has finished these subqueries of a batch: their fragments may be evicted.
     Done {
         /// The list.
         list: ListId,
-        /// Places in the list; those that are not running are ignored.
+        /// Places in the list; those of subqueries that are not running are ignored.
         subqueries: Vec<u32>,
     },
     /// A drive has mounted the medium, and its head is at the beginning.
@@ -42,7 +43,7 @@ pub enum Event {
     Failed {
         /// The drive.
         drive: DriveId,
-        /// What failed.
+        /// The failure.
         fault: Fault,
     },
     /// A drive is back in service, and empty.
@@ -50,12 +51,12 @@ pub enum Event {
         /// The drive.
         drive: DriveId,
     },
-    /// A fragment is found in the cache, such as one from before a restart.
+    /// A fragment was found in the cache, for example after a restart.
     Found {
         /// The fragment.
         fragment: FragmentId,
     },
-    /// A fragment is no longer in the cache, or is broken there.
+    /// A fragment is missing or broken in the cache.
     Lost {
         /// The fragment.
         fragment: FragmentId,
@@ -69,15 +70,15 @@ pub enum Event {
     Tick,
 }
 
-/// Why a drive could not carry out its action.
+/// The reason why a drive could not carry out its action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The medium could not be mounted, or the fragment not be read. It is tried again a few times.
+    /// The medium could not be mounted, or the fragment could not be read. The scheduler retries a few times.
     Medium,
-    /// There is no such fragment. It is not tried again.
+    /// The fragment does not exist. The scheduler does not retry.
     Gone,
-    /// The disk of the cache has no room for the fragment. As many bytes as it needs are evicted, and it is tried
-    /// again a few times.
+    /// The disk of the cache has no room for the fragment. The scheduler evicts as many bytes as it needs,
+    /// and retries a few times.
     CacheFull,
     /// The drive is out of service until it is back. This does not count as a failure of the medium.
     Drive,

@@ -7,17 +7,17 @@ use crate::ids::{FragmentId, MediumId};
 /// Contiguous data on one medium that one request fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Its name, which never changes.
+    /// Its name; it never changes.
     pub id: FragmentId,
     /// The medium it is on.
     pub medium: MediumId,
-    /// Where it begins on the medium, in bytes.
+    /// Its start on the medium, in bytes.
     pub position: u64,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
 }
 
-/// What is wrong with a fragment.
+/// An invalid fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FragmentError {
     /// The name belongs to a fragment at another place.
@@ -28,14 +28,15 @@ pub enum FragmentError {
     Empty(FragmentId),
 }
 
-/// The fragments that one subquery of a plan needs together: for each scan below the schedule node those that it
-/// reads, usually one.
+/// The fragments that one subquery of a plan needs together. For each scan below the schedule node these are
+/// the fragments that it reads, usually one.
 ///
-/// A scan of R gives `(R1) (R2) ...`; a join without a hash table over R and S gives `(R1, S1) (R1, S2) ...`; an index
-/// scan gives, for each fragment, the list of its blocks; a merge gives one subquery with all fragments.
+/// A scan of R gives `(R1) (R2) ...`. A join without a hash table over R and S gives `(R1, S1) (R1, S2) ...`.
+/// An index scan gives, for each fragment, the list of its blocks. A merge gives one subquery with all
+/// fragments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subquery {
-    /// By input (scan). All subqueries of a list have as many, in the same order of scans.
+    /// By input (scan). All subqueries of a list have the same number of inputs, in the same order of scans.
     pub inputs: Vec<Vec<FragmentId>>,
 }
 

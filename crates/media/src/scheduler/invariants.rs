@@ -1,4 +1,4 @@
-//! Recomputes everything from scratch and compares: for tests, after every event.
+//! Invariants, recomputed from scratch: for tests, after every event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use super::Scheduler;
 use super::state::{Doing, Place, State, SubStatus};
 
 impl Scheduler {
-    /// Checks every count and index against the facts they are of.
+    /// Checks every count and index against its facts.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the first mistake.
     pub fn check_invariants(&self) -> Result<(), String> {
         self.state.check_fragments()?;
         self.state.check_lists()?;

@@ -1,4 +1,4 @@
-//! Lists begin and end: submitted, done, cancelled, failed. Nothing is decided here.
+//! Begin and end of lists: submission, completion, cancellation, failure. This module decides nothing.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl Scheduler {
         self.finish_if_over(id, actions);
     }
 
-    /// Why a subquery can never be ready; `None` if it can.
+    /// The reason why a subquery can never be ready; `None` if it can.
     fn refusal(&self, id: ListId, at: u32, subquery: &Subquery) -> Option<Reason> {
         let (budget, bytes) = (self.state.config.cache_bytes, self.state.sub((id, at)).bytes);
         let unknown = subquery.inputs.iter().flatten().find(|id| !self.state.fragments.contains_key(*id));
@@ -57,7 +57,8 @@ impl Scheduler {
         }
     }
 
-    /// The subqueries as they are stored, and the index of cells. If two have the same cell, the index has the first.
+    /// The stored form of the subqueries, and the index of cells. If two have the same cell, the index has
+    /// the first.
     fn subs(&self, subqueries: &[Subquery]) -> (Vec<Sub>, BTreeMap<Vec<u32>, u32>) {
         let mut numbers: BTreeMap<(usize, &[FragmentId]), u32> = BTreeMap::new();
         let mut cells = BTreeMap::new();
@@ -78,7 +79,7 @@ impl Scheduler {
         (subs, cells)
     }
 
-    /// Requests as many subqueries of a list as the policy wants at a time.
+    /// Requests as many subqueries of a list as the policy allows at a time.
     pub(super) fn advance(&mut self, id: ListId) {
         let Some(list) = self.state.lists.get_mut(&id) else { return };
         let over = |sub: &Sub| matches!(sub.status, SubStatus::Done | SubStatus::Failed);
@@ -149,7 +150,7 @@ impl Scheduler {
         }
     }
 
-    /// Tells every list that these of its subqueries will never be ready.
+    /// Tells every list that its subqueries among `subs` will never be ready.
     pub(super) fn fail(&mut self, subs: &[SubRef], reason: Reason, actions: &mut Vec<Action>) {
         let mut by_list: BTreeMap<ListId, Vec<u32>> = BTreeMap::new();
         for sub in subs {
@@ -203,7 +204,7 @@ impl Scheduler {
             Some(held) if held.place == Place::Absent && fits(held.fragment.bytes) => {
                 self.state.set_place(id, Place::Resident);
             }
-            // It stays if it is cached or arrives now.
+            // It stays if it is cached or arrives.
             Some(held) if held.place != Place::Absent => {}
             _ => actions.push(Action::Evict { fragment: id }),
         }

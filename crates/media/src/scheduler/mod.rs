@@ -1,37 +1,36 @@
-//! One scheduler for all users. It knows what every list wants, what is cached, what is mounted and where the heads
-//! are, and decides what every drive does next.
+//! One scheduler for all users. It knows the wanted fragments of every list, the cached fragments, the
+//! mounted media and the positions of heads. It decides the next work of every drive.
 //!
-//! [`Scheduler::handle`] is the interface. A host reports what happened (`event.rs`) and carries out the actions that
-//! come back (`action.rs`). The facts are in `state.rs`; `lists.rs` begins and ends lists, `serve.rs` hands out
-//! subqueries that are ready, `drives.rs` gives drives something to do, `estimate.rs` looks ahead, `invariants.rs`
+//! [`Scheduler::handle`] is the interface. A host reports events (`event.rs`) and carries out the returned
+//! actions (`action.rs`). The facts are in `state.rs`. `lists.rs` begins and ends lists, `serve.rs` delivers
+//! ready subqueries, `drives.rs` gives work to drives, `estimate.rs` looks ahead, and `invariants.rs`
 //! recomputes everything.
 //!
-//! # Promises
+//! # Guarantees
 //!
-//! - Every subquery of a list that is not cancelled is handed out exactly once, or reported as never ready.
-//! - One pass over a batch joins exactly the batch: nothing twice, and nothing that is not in the list.
-//! - The cache never exceeds its budget, fragments being fetched included, except for those that running subqueries
-//!   read when the budget shrinks.
+//! - Every subquery of a list that is not cancelled is delivered exactly once, or reported as never ready.
+//! - One pass over a batch joins exactly the batch: each combination once, and only combinations of the list.
+//! - The cache never exceeds its budget, including fragments being fetched. Exception: fragments that running
+//!   subqueries read when the budget shrinks.
 //! - A fragment in use is not evicted, and no fragment is fetched twice at the same time.
-//! - A batch has its first subquery. If there are other lists, it has more only as long as half of the cache is not
-//!   in use: an executor that pauses with a batch does not stop the other lists.
+//! - A batch has its first subquery. If there are other lists, it has more only as long as half of the cache
+//!   is not in use. So an executor that pauses with a batch does not stop the other lists.
 //!
-//! # How long a list can wait
+//! # Bound on waiting
 //!
-//! A list *waits* while it has nothing to run. When it has waited for longer than `patience` it is overdue. Of the
-//! overdue lists the one that has waited longest goes first: its subquery that lacks the fewest bytes is fetched
-//! next, by every drive that becomes free and can fetch it, with whatever room it needs. Other lists are handed
-//! nothing that would leave no room for it. So from the moment at which it is first among the overdue, it waits for
-//! one earlier action of each drive, for running subqueries to finish if they hold the room it needs, and for its own
-//! switches and fetches:
+//! A list *waits* while it has nothing to run. When it has waited for longer than `patience` it is overdue.
+//! Of the overdue lists the one that has waited longest goes first. Its subquery that lacks the fewest bytes
+//! is fetched next, by every drive that becomes free and can fetch it, with all the room that it needs. Other
+//! lists are delivered nothing that would leave no room for it. So from the moment at which it is first among
+//! the overdue lists, it waits for three things. These are one earlier action of each drive, running
+//! subqueries that hold the room it needs, and its own switches and fetches:
 //!
 //! `wait <= patience + (1 + overdue before it) x (longest action + longest run + n x (longest switch + longest fetch))`
 //!
-//! with `n` the fragments of the subquery, on one drive. Overdue before it are at most the lists that waited longer:
-//! a list that was served goes to the end. `tests/fairness.rs` measures it. The same is done, whatever the patience,
-//! when nothing moves, and when the cache was filled twice and nothing became ready.
-//! once served, a list goes to the end. `tests/fairness.rs` measures it. The same is done, whatever the patience, when
-//! nothing moves, and when the cache was filled twice over and nothing became ready.
+//! with `n` the fragments of the subquery, on one drive. At most the lists that waited longer are overdue
+//! before it: a list that was served goes to the end. `tests/fairness.rs` measures the bound. The same rule
+//! applies, independent of the patience, when nothing moves, and when the cache was filled twice and nothing
+//! became ready.
 
 pub mod action;
 pub mod config;
@@ -62,7 +61,7 @@ use state::State;
 pub struct Scheduler {
     state: State,
     policy: Box<dyn MediaPolicy>,
-    /// When a policy that waits has to be asked again.
+    /// The time at which a waiting policy must be asked again.
     deadline: Option<Instant>,
 }
 
@@ -73,7 +72,8 @@ impl Clone for Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler with empty drives and an empty cache. `policy` is a name of the registry or a policy of your own.
+    /// A scheduler with empty drives and an empty cache. `policy` is a name of the registry or the caller's
+    /// own policy.
     ///
     /// # Errors
     /// If a setting that must be at least 1 is 0.
@@ -93,7 +93,7 @@ impl Scheduler {
         Ok(Scheduler { state: State::new(config, library, policy.keeps_wanted()), policy, deadline: None })
     }
 
-    /// Says where a fragment is. It may be said more than once.
+    /// Defines the place of a fragment. Repeated calls with the same place are allowed.
     ///
     /// # Errors
     /// If the name belongs to another fragment, or the fragment has no bytes.
@@ -116,12 +116,12 @@ impl Scheduler {
         self.state.fragments.get(&id).map(|held| held.fragment)
     }
 
-    /// Handles an event that happened at `now`, and appends to the actions what the host is to do. If `now` is before
-    /// the time of an earlier event, that time is used.
+    /// Handles an event that happened at `now`, and appends the host's instructions to `actions`. If `now` is
+    /// before the time of an earlier event, that time is used.
     ///
     /// # Panics
-    /// If the host breaks the protocol: a list's name used twice, a drive that does not exist, or an answer from a
-    /// drive that was asked nothing.
+    /// If the host breaks the protocol: a list's id used twice, a drive that does not exist, or an answer
+    /// from a drive without an action.
     pub fn handle(&mut self, now: Instant, event: Event, actions: &mut Vec<Action>) {
         self.state.now = self.state.now.max(now);
         match event {
@@ -140,17 +140,17 @@ impl Scheduler {
         self.settle(actions);
     }
 
-    /// When to send [`Event::Tick`] if nothing happens before; `None` if that is not needed.
+    /// The time to send [`Event::Tick`] if nothing happens earlier; `None` if no tick is needed.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Which subqueries of a list are requested at a time.
+    /// The subqueries of a list that are requested at a time.
     fn demand(&self) -> Demand {
         self.policy.demand()
     }
 
-    /// Hands out what is ready and gives idle drives something to do, until nothing more follows.
+    /// Delivers ready subqueries and gives work to idle drives, until nothing more follows.
     fn settle(&mut self, actions: &mut Vec<Action>) {
         self.serve(actions);
         self.name_overdue();

@@ -1,5 +1,5 @@
-//! Hands out subqueries that are ready: batches that one pass of an executor can run without joining anything twice,
-//! and that leave half of the cache to other lists, however long the executor takes.
+//! Delivery of ready subqueries in batches. One pass of an executor can run a batch without joining anything
+//! twice. A batch leaves half of the cache to other lists, however long the executor takes.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use super::Scheduler;
 use super::action::Action;
 use super::state::{List, SubStatus};
 
-/// A batch has at most this many subqueries.
+/// Maximum number of subqueries of a batch.
 const BATCH_MAX: usize = 1024;
-/// This many of the subqueries that are ready are tried as additions to a batch.
+/// Number of ready subqueries that are tried as additions to a batch.
 const TRIED_MAX: usize = 256;
 
 impl Scheduler {
-    /// Hands a batch to every list that has something ready and nothing running, longest waiting first.
+    /// Delivers a batch to every list with ready and without running subqueries, longest waiting first.
     pub(super) fn serve(&mut self, actions: &mut Vec<Action>) {
         let servable = |list: &List| list.running.is_empty() && !list.ready.is_empty();
         let lists = self.state.lists.iter().filter(|(_, list)| servable(list));
@@ -30,11 +30,11 @@ impl Scheduler {
         }
     }
 
-    /// What to hand out to a list that has something ready.
+    /// The batch for a list with ready subqueries.
     fn batch(&self, id: ListId) -> Vec<u32> {
         let list = &self.state.lists[&id];
         if let Demand::InOrder { .. } = self.demand() {
-            // Nothing runs: the cursor is at the first that is not finished.
+            // Nothing runs: the cursor is at the first unfinished subquery.
             let first = list.cursor as u32;
             let now = list.ready.contains(&first) && self.leaves_room(id, &[first]);
             return if now { vec![first] } else { Vec::new() };
@@ -63,7 +63,7 @@ impl Scheduler {
         batch
     }
 
-    /// Whether there is still room for the subquery that goes first if these are pinned.
+    /// True if room remains for the first subquery when these are pinned.
     fn leaves_room(&self, id: ListId, batch: &[u32]) -> bool {
         let Some(target) = self.state.target else { return true };
         if target.sub.0 == id && batch.contains(&target.sub.1) {
@@ -73,14 +73,14 @@ impl Scheduler {
         self.pinned_with(id, batch, first) <= self.state.config.cache_bytes
     }
 
-    /// Whether other lists, if there are any, have half of the cache if these are in use: a batch has more than its
-    /// first subquery only for speed, and its executor may pause.
+    /// True if other lists, if there are any, have half of the cache when these are in use. A batch has more
+    /// than its first subquery only for speed, and its executor may pause.
     fn leaves_half(&self, id: ListId, batch: &[u32]) -> bool {
         let alone = self.state.lists.len() == 1;
         alone || self.pinned_with(id, batch, &[]) <= self.state.config.cache_bytes / 2
     }
 
-    /// Bytes in use with this batch and these fragments.
+    /// Bytes in use with this batch and the fragments `besides`.
     fn pinned_with(&self, id: ListId, batch: &[u32], besides: &[FragmentId]) -> u64 {
         let list = &self.state.lists[&id];
         let of_batch = batch.iter().flat_map(|at| &list.subs[*at as usize].fragments);
@@ -108,12 +108,13 @@ impl Scheduler {
     }
 }
 
-/// Whether one pass over these joins nothing else. A subquery whose cell another one has runs by itself.
+/// True if one pass over these joins nothing else. A subquery with the cell of another one runs by itself.
 fn is_new(list: &List, batch: &[u32]) -> bool {
     batch.len() == 1 || batch.iter().all(|at| list.cells.get(&list.subs[*at as usize].cell) == Some(at))
 }
 
-/// The batch with one more, and with everything that one pass then joins; `None` if not all of that is ready.
+/// The batch with one more subquery, and with everything that one pass then joins; `None` if not all of them
+/// are ready.
 fn widened(list: &List, batch: &[u32], more: u32) -> Option<Vec<u32>> {
     let cells = || batch.iter().chain([&more]).map(|at| &list.subs[*at as usize].cell);
     let inputs = cells().map(Vec::len).max()?;

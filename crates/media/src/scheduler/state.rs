@@ -1,5 +1,6 @@
-//! The facts: fragments, lists, drives and the cache, with the indices that make decisions cheap. Every change of a
-//! place, a want or a pin goes through here, so that counts and indices stay right. Nothing is decided here.
+//! Facts about fragments, lists, drives and the cache, with the indices that make decisions cheap. Every
+//! change of a place, a want or a pin passes through this module, so that counts and indices stay correct.
+//! This module decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use super::status::Totals;
 /// A subquery: its list and its position there.
 pub(crate) type SubRef = (ListId, u32);
 
-/// Where a fragment is, beside its medium.
+/// The place of a fragment, besides its medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Absent,
@@ -30,21 +31,21 @@ pub(crate) struct Held {
     pub place: Place,
     /// Running subqueries that read it.
     pub pins: u32,
-    /// Subqueries that are requested and not handed out.
+    /// Subqueries that are requested and not delivered.
     pub wanted_by: BTreeSet<SubRef>,
-    /// How many of them each list has.
+    /// The number of them per list.
     pub lists: BTreeMap<ListId, u32>,
-    /// How many of them have all their fragments in the cache.
+    /// The number of them that have all their fragments in the cache.
     pub complete: u32,
-    /// How many of them lack only this one.
+    /// The number of them that lack only this one.
     pub completes: u32,
-    /// When it was first wanted and not handed out since, in the order of requests.
+    /// The first request since its last delivery, in the order of requests.
     pub asked: Option<(u64, Instant)>,
     /// A counter of uses.
     pub last_used: u64,
     /// Failed attempts since the last success.
     pub attempts: u32,
-    /// Its key among the fragments that may be evicted, if it may.
+    /// Its key among the evictable fragments, if it is evictable.
     leaves_as: Option<(u64, u64)>,
     /// Its key among the pending fragments, if it is pending.
     waits_as: Option<u64>,
@@ -60,11 +61,11 @@ pub(crate) struct MediumQueue {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubStatus {
-    /// Not asked for yet.
+    /// Not requested yet.
     Later,
-    /// Asked for.
+    /// Requested.
     Wanted,
-    /// Handed out.
+    /// Delivered.
     Running,
     Done,
     Failed,
@@ -74,7 +75,7 @@ pub(crate) enum SubStatus {
 pub(crate) struct Sub {
     /// Every fragment once.
     pub fragments: Vec<FragmentId>,
-    /// For each input the number of its set of fragments.
+    /// For each input, the number of its set of fragments.
     pub cell: Vec<u32>,
     pub bytes: u64,
     /// Fragments that are not in the cache.
@@ -88,7 +89,7 @@ pub(crate) struct Sub {
 pub(crate) struct List {
     pub user: UserId,
     pub submitted: Instant,
-    /// Since when it has had nothing to run.
+    /// Start of the time with nothing to run.
     pub since: Instant,
     pub subs: Vec<Sub>,
     /// Wanted subqueries whose fragments are all cached.
@@ -98,9 +99,9 @@ pub(crate) struct List {
     pub cells: BTreeMap<Vec<u32>, u32>,
     /// The first that has neither finished nor failed, for lists that run in order.
     pub cursor: usize,
-    /// Whether the first subqueries were requested.
+    /// True if the first subqueries were requested.
     pub asked_for: bool,
-    /// Neither finished nor failed.
+    /// Subqueries that have neither finished nor failed.
     pub left: usize,
     pub failed: usize,
 }
@@ -117,7 +118,7 @@ pub(crate) struct Drive {
     pub mounted: Option<MediumId>,
     pub head: u64,
     pub doing: Doing,
-    /// Since when.
+    /// Start of that work.
     pub since: Instant,
     pub in_service: bool,
 }
@@ -127,7 +128,7 @@ pub(crate) struct State {
     pub now: Instant,
     pub config: SchedulerConfig,
     pub library: Library,
-    /// Whether the least wanted is evicted first.
+    /// True if the least wanted fragment is evicted first.
     pub keeps_wanted: bool,
     pub fragments: BTreeMap<FragmentId, Held>,
     pub media: BTreeMap<MediumId, MediumQueue>,
@@ -144,17 +145,17 @@ pub(crate) struct State {
     /// Fragments that may be evicted, in the order of eviction.
     pub leaves: BTreeSet<(u64, u64, FragmentId)>,
     pub leaves_bytes: u64,
-    /// Bytes of fragments that may be evicted and are not wanted.
+    /// Bytes of evictable fragments that are not wanted.
     pub unwanted_bytes: u64,
-    /// The subquery that goes first, whatever the policy chooses.
+    /// The subquery that goes first, independent of the policy.
     pub target: Option<Target>,
-    /// Bytes fetched since something was handed out.
+    /// Bytes fetched since the last delivery.
     pub idle_bytes: u64,
     pub totals: Totals,
     counter: u64,
 }
 
-/// A subquery that goes first.
+/// The subquery that goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub sub: SubRef,
@@ -229,7 +230,7 @@ impl State {
         self.counter
     }
 
-    /// Requests a subquery that was kept for later.
+    /// Requests a subquery that was deferred.
     pub fn want(&mut self, sub: SubRef) {
         let fragments = self.sub(sub).fragments.clone();
         let asked = self.tick();
@@ -252,7 +253,7 @@ impl State {
         fragments.iter().for_each(|id| self.index(*id));
     }
 
-    /// Takes a wanted subquery out of the counts: it was handed out, cancelled or failed.
+    /// Removes a wanted subquery from the counts: it was delivered, cancelled or failed.
     pub fn unwant(&mut self, sub: SubRef, status: SubStatus) {
         self.mark_complete(sub, false);
         self.mark_last_lacking(sub, false);
@@ -309,7 +310,7 @@ impl State {
         self.index(id);
     }
 
-    /// Enters at its list and its fragments that a subquery has all its fragments, or undoes that.
+    /// Notes at its list and its fragments that a subquery has all its fragments, or reverses this.
     fn mark_complete(&mut self, sub: SubRef, enter: bool) {
         if self.sub(sub).missing > 0 {
             return;
@@ -328,7 +329,7 @@ impl State {
         }
     }
 
-    /// Enters at the fragment that a subquery lacks only this one, or undoes that.
+    /// Notes at the fragment that a subquery lacks only this one, or reverses this.
     fn mark_last_lacking(&mut self, sub: SubRef, enter: bool) {
         let of = self.sub(sub);
         if of.lacking != 1 {
@@ -372,7 +373,8 @@ impl State {
         let (bytes, medium, position) = (held.fragment.bytes, held.fragment.medium, held.fragment.position);
         let wanted = held.wanted_by.len() as u64;
         let may_leave = held.place == Place::Resident && held.pins == 0 && held.complete == 0;
-        // Whether it is wanted at all goes before how often, so that `unwanted_bytes` follows from the key.
+        // Being wanted at all ranks before the number of wants, so that `unwanted_bytes` follows from the
+        // key.
         let rank = if keeps_wanted { wanted } else { 0 };
         let leaves_as = may_leave.then_some((rank, held.last_used));
         if leaves_as != held.leaves_as {
@@ -419,19 +421,19 @@ impl State {
         self.drives.iter().position(|drive| drive.in_service && has(drive)).map(|at| DriveId(at as u32))
     }
 
-    /// Bytes to reserve for the subquery that goes first: its fragments that are neither cached nor being fetched.
+    /// Bytes to reserve for the first subquery: its fragments that are neither cached nor being fetched.
     pub fn reserved_bytes(&self) -> u64 {
         let Some(target) = self.target else { return 0 };
         let absent = self.sub(target.sub).fragments.iter().map(|id| self.held(*id));
         absent.filter(|held| held.place == Place::Absent).map(|held| held.fragment.bytes).sum()
     }
 
-    /// Whether the subquery that goes first needs a fragment.
+    /// True if the first subquery needs the fragment.
     pub fn is_target(&self, id: FragmentId) -> bool {
         self.target.is_some_and(|target| self.held(id).wanted_by.contains(&target.sub))
     }
 
-    /// Bytes of evictable fragments that the subquery that goes first needs.
+    /// Bytes of evictable fragments that the first subquery needs.
     fn target_leaves_bytes(&self, unwanted_only: bool) -> u64 {
         let Some(target) = self.target else { return 0 };
         let held = self.sub(target.sub).fragments.iter().map(|id| self.held(*id));
@@ -439,13 +441,13 @@ impl State {
         counted.map(|held| held.fragment.bytes).sum()
     }
 
-    /// Bytes available for a fragment without evicting wanted ones, beyond what is reserved.
+    /// Bytes available for a fragment without evicting wanted ones, beyond the reserved bytes.
     pub fn free_bytes(&self) -> u64 {
         let unwanted = self.unwanted_bytes - self.target_leaves_bytes(true);
         (self.config.cache_bytes + unwanted).saturating_sub(self.used_bytes + self.reserved_bytes())
     }
 
-    /// Bytes available for a fragment by evicting anything that may be evicted, beyond what is reserved.
+    /// Bytes available for a fragment by evicting everything evictable, beyond the reserved bytes.
     pub fn room_bytes(&self) -> u64 {
         let leaves = self.leaves_bytes - self.target_leaves_bytes(false);
         (self.config.cache_bytes + leaves).saturating_sub(self.used_bytes + self.reserved_bytes())

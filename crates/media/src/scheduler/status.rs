@@ -1,4 +1,4 @@
-//! The state of a scheduler for people: what is pending, mounted and cached, and for whom.
+//! State of a scheduler for people: the pending, mounted and cached items, and their owners.
 
 use coscan_core::Instant;
 
@@ -8,22 +8,22 @@ use crate::model::Price;
 use super::Scheduler;
 use super::state::{Doing, List, Place};
 
-/// Everything at one moment.
+/// The state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Lists that are not finished, by name.
     pub lists: Vec<ListStatus>,
     /// Drives, by number.
     pub drives: Vec<DriveStatus>,
-    /// Fragments in the cache, with their size in bytes and how many subqueries still want them.
+    /// Fragments in the cache, with their size in bytes and the number of subqueries that still want them.
     pub cached: Vec<(FragmentId, u64, usize)>,
     /// Fragments that are wanted and neither cached nor being fetched, by medium and position.
     pub pending: Vec<FragmentId>,
-    /// Bytes of the cache in use, fragments being fetched included.
+    /// Bytes of the cache in use, including fragments being fetched.
     pub used_bytes: u64,
     /// The budget of the cache.
     pub budget_bytes: u64,
-    /// What happened since the start.
+    /// Totals since the start.
     pub totals: Totals,
 }
 
@@ -34,13 +34,13 @@ pub struct ListStatus {
     pub list: ListId,
     /// Its owner.
     pub user: UserId,
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted: Instant,
-    /// Since when it has had nothing to run; `None` if it has.
+    /// Start of the time with nothing to run; `None` if it has something to run.
     pub waiting_since: Option<Instant>,
-    /// Subqueries not handed out yet.
+    /// Subqueries not delivered yet.
     pub pending: usize,
-    /// Subqueries handed out and not done.
+    /// Subqueries delivered and not done.
     pub running: usize,
     /// Subqueries done.
     pub done: usize,
@@ -53,21 +53,21 @@ pub struct ListStatus {
 pub struct DriveStatus {
     /// The drive.
     pub drive: DriveId,
-    /// What is mounted.
+    /// The mounted medium.
     pub mounted: Option<MediumId>,
-    /// Where its head is, in bytes.
+    /// Position of its head, in bytes.
     pub head: u64,
-    /// What it is mounting.
+    /// The medium that it is mounting.
     pub mounting: Option<MediumId>,
-    /// What it is fetching.
+    /// The fragment that it is fetching.
     pub fetching: Option<FragmentId>,
-    /// Since when it has been mounting or fetching that, or idle.
+    /// Start of its mount, its fetch or its idle time.
     pub since: Instant,
-    /// Whether it is in service.
+    /// True if it is in service.
     pub in_service: bool,
 }
 
-/// What happened since the start.
+/// Totals since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Media mounted.
@@ -76,19 +76,19 @@ pub struct Totals {
     pub fetches: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// What that cost by the library's prices.
+    /// Their price by the library's prices.
     pub price: Price,
     /// Fetches and mounts that failed.
     pub failures: u64,
     /// Fragments evicted.
     pub evictions: u64,
-    /// How often a list was put first because it had waited for longer than the patience, or because nothing else
-    /// could continue.
+    /// Number of times that a list went first because it had waited for longer than the patience, or because
+    /// nothing else could continue.
     pub overrides: u64,
 }
 
 impl Scheduler {
-    /// Everything at this moment, for people. O(everything).
+    /// The state at this moment, for people. **Cost:** linear in the whole state.
     pub fn status(&self) -> Status {
         let state = &self.state;
         let list = |(id, list): (&ListId, &List)| ListStatus {
@@ -117,7 +117,7 @@ impl Scheduler {
         }
     }
 
-    /// A drive at this moment.
+    /// The state of a drive at this moment.
     ///
     /// # Panics
     /// If there is no such drive.
@@ -134,12 +134,12 @@ impl Scheduler {
         }
     }
 
-    /// Whether subqueries that run read a fragment.
+    /// True if a running subquery reads the fragment.
     pub fn is_in_use(&self, fragment: FragmentId) -> bool {
         self.state.fragments.get(&fragment).is_some_and(|held| held.pins > 0)
     }
 
-    /// What happened since the start.
+    /// Totals since the start.
     pub fn totals(&self) -> Totals {
         self.state.totals
     }

@@ -1,4 +1,4 @@
-//! Every action held against the model, and carried out.
+//! Comparison of every action with the model, and its execution.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ impl World {
         }
     }
 
-    /// What comes of something a drive was told to do.
+    /// The outcome of a drive's action.
     fn outcome(&mut self, drive: DriveId, took: Span, good: Event, per_mille: u32) {
         let event = if self.chance(self.faults.drive) {
             Event::Failed { drive, fault: Fault::Drive }
@@ -106,7 +106,7 @@ impl World {
                 format!("{id}/{at} is handed out and not there")
             });
         }
-        // What one pass joins: the cross product of what each input has.
+        // One pass joins the cross product of the fragments of each input.
         if batch.len() > 1 {
             self.report.batches_of_several += 1;
             let subs = batch.iter().map(|at| &of.subqueries[*at as usize]);
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// What is handed to others leaves room for a subquery of the list that goes first.
+    /// A delivery to another list leaves room for a subquery of the list that goes first.
     fn leaves_room(&mut self, id: ListId, batch: &[u32]) {
         if self.first == Some(id) {
             self.first = None;

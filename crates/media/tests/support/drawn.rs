@@ -1,4 +1,4 @@
-//! What the seed decides: the library, the lists, and what happens to them at any time.
+//! Decisions of the seed: the library, the lists, and the events at any time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ impl World {
         let library = library.expect("numbers make sense");
         let budget = rng.u64(30..120);
         let attempts = rng.u32(1..4);
-        // In a world without patience nothing but the fetches that lead nowhere puts a list first.
+        // In a world without patience, only fruitless fetches put a list first.
         let patience = match rng.u32(0..4) {
             0 => Span::MAX,
             1 => seconds(rng.u64(1..60)),
@@ -115,7 +115,7 @@ impl World {
             2 => left.iter().flat_map(|l| right.iter().map(|r| Subquery::of([*l, *r]))).collect(),
             3 => left.chunks(3).map(|block| Subquery { inputs: vec![block.to_vec()] }).collect(),
             _ => {
-                // Some of a cross product, as an index leaves them; now and then an unknown or too much.
+                // Some of a cross product, as an index leaves them; rarely an unknown or too large fragment.
                 let all = left.iter().flat_map(|l| right.iter().map(|r| Subquery::of([*l, *r])));
                 let mut some: Vec<Subquery> = all.filter(|_| self.rng.bool()).collect();
                 if self.rng.u32(0..4) == 0 {
@@ -137,7 +137,7 @@ impl World {
         Event::Submit { list, user: UserId(self.submitted % 3), subqueries }
     }
 
-    /// Things that may happen at any time.
+    /// Events that may happen at any time.
     pub(super) fn disturb(&mut self) {
         if self.chance(self.faults.cancel) {
             let open: Vec<ListId> =

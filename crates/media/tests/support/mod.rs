@@ -1,8 +1,9 @@
-//! A host in virtual time with a model of its own of what the scheduler may do: a random world from a seed, with
-//! several users, cancellations and faults, and every action held against the model.
+//! A host in virtual time with its own model of the permitted actions. A random world from a seed has several
+//! users, cancellations and faults, and every action is compared with the model.
 //!
-//! The model knows nothing of the scheduler's counts: it keeps sets of what is cached, mounted, running and done. What the seed
-//! decides is in `drawn.rs`; `actions.rs` holds the scheduler's actions against the model.
+//! The model does not use the scheduler's counts: it keeps sets of cached, mounted, running and finished
+//! items. `drawn.rs` makes the decisions of the seed; `actions.rs` compares the scheduler's actions with the
+//! model.
 
 mod actions;
 mod drawn;
@@ -15,7 +16,7 @@ use coscan_media::{
 };
 use fastrand::Rng;
 
-/// What happened in a world, and how it can be told from another.
+/// The events in a world, and its fingerprint.
 #[derive(Debug, Default)]
 pub struct Report {
     pub events: usize,
@@ -27,14 +28,14 @@ pub struct Report {
     pub overrides: u64,
     /// A hash over all actions and their times.
     pub hash: u64,
-    /// The longest that a list waited with nothing to run, in nanoseconds.
+    /// The longest time that a list waited with nothing to run, in nanoseconds.
     pub longest_wait: u64,
 }
 
 #[derive(Debug)]
 struct ListModel {
     subqueries: Vec<Subquery>,
-    /// Neither handed out nor reported.
+    /// Neither delivered nor reported.
     pending: BTreeSet<u32>,
     running: BTreeSet<u32>,
     done: BTreeSet<u32>,
@@ -49,7 +50,7 @@ enum Doing {
     Fetching(FragmentId),
 }
 
-/// What goes wrong and how often, in a thousand.
+/// Frequencies of faults, in thousandths.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
     pub fetch: u32,
@@ -77,15 +78,15 @@ pub struct World {
     fragments: BTreeMap<FragmentId, Fragment>,
     budget: u64,
     attempts: u32,
-    /// What may be above the budget since it shrank.
+    /// Bytes allowed above the budget since it shrank.
     excess_allowed: bool,
     cached: BTreeSet<FragmentId>,
     arriving: BTreeSet<FragmentId>,
     drives: Vec<(Option<MediumId>, Doing, bool)>,
     lists: BTreeMap<ListId, ListModel>,
-    /// Failures of each fragment, mounts of its medium included, since it last came.
+    /// Failures of each fragment since its last arrival, including mounts of its medium.
     failures: BTreeMap<FragmentId, u32>,
-    /// The list that is known to go first, from what drives were told.
+    /// The list that goes first, as known from the actions of drives.
     first: Option<ListId>,
     agenda: BTreeMap<(Instant, u64), Event>,
     next: u64,
@@ -153,7 +154,7 @@ impl World {
         there.filter_map(|id| self.fragments.get(id)).map(|fragment| fragment.bytes).sum()
     }
 
-    /// Changes the model by what is about to be reported, reports it, and holds the answers against the model.
+    /// Changes the model by the next event, reports the event, and compares the answers with the model.
     fn happens(&mut self, event: Event) {
         match &event {
             Event::Switched { drive } => {

@@ -1,7 +1,7 @@
-//! Page replacement written as plainly as the papers put it: vectors, searched from end to end. What the
-//! policies do with linked arrays, heaps and bits is compared to this, reference by reference.
+//! Page replacement written as plainly as in the papers: vectors, searched from end to end. The policies with
+//! their linked arrays, heaps and bits are compared with these models, reference by reference.
 //!
-//! Nothing here is fast, knows pins, or forgets a page.
+//! The models are slow, know no pins, and forget no page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ pub trait Model {
     /// References a page.
     fn reference(&mut self, page: u32);
 
-    /// What is in the pool, in any order.
+    /// The content of the pool, in any order.
     fn resident(&self) -> Vec<u32>;
 }
 
@@ -23,9 +23,9 @@ fn take(pages: &mut Vec<u32>, page: u32) -> bool {
 pub struct Ordered {
     pub frames: usize,
     pub pages: Vec<u32>,
-    /// Whether a hit renews a page.
+    /// True if a hit makes a page the newest.
     pub by_use: bool,
-    /// Whether the newest leaves.
+    /// True if the newest page is evicted.
     pub newest_leaves: bool,
 }
 
@@ -108,7 +108,7 @@ impl Model for Sieve {
     }
 }
 
-/// ARC, as figure 4 of its paper has it; lists oldest first.
+/// ARC as in figure 4 of its paper; lists oldest first.
 #[derive(Default)]
 pub struct Arc {
     pub c: usize,
@@ -213,7 +213,7 @@ impl Model for TwoQ {
     }
 }
 
-/// S3-FIFO, as its authors' simulator has it; queues oldest first, with the uses of each page.
+/// S3-FIFO as in its authors' simulator; queues oldest first, with the uses of each page.
 #[derive(Default)]
 pub struct S3Fifo {
     pub frames: usize,
@@ -224,7 +224,7 @@ pub struct S3Fifo {
 }
 
 impl S3Fifo {
-    /// Whether a page left.
+    /// Returns true if a page was evicted.
     fn evict_small(&mut self) -> bool {
         while !self.small.is_empty() {
             let (page, uses) = self.small.remove(0);
@@ -303,7 +303,7 @@ impl Model for Lru2 {
 }
 
 impl Lru2 {
-    /// The last reference but one, if any, and the last.
+    /// The second to last reference, if any, and the last.
     fn last_two(&self, page: u32) -> (Option<usize>, Option<usize>) {
         let mut times = (0..self.past.len()).rev().filter(|at| self.past[*at] == page);
         let last = times.next();

@@ -1,4 +1,4 @@
-//! A host of the page-level pool for tests: passes events in, carries actions out in its head, checks invariants
+//! A host of the page-level pool for tests: passes events in, simulates the actions, and checks invariants
 //! after every event.
 #![allow(dead_code)]
 
@@ -10,10 +10,10 @@ use coscan_pool::{
     PoolConfig, QueryId,
 };
 
-/// A pool and what it waits for.
+/// A pool and its pending reads and writes.
 pub struct Host {
     pub pool: Pool,
-    /// Reads the pool asked for, so far.
+    /// Number of reads that the pool has requested.
     pub reads: u32,
     pub reading: Vec<FrameNo>,
     pub writing: Vec<FrameNo>,
@@ -42,7 +42,7 @@ impl Host {
         Host { pool, reads: 0, reading: Vec::new(), writing: Vec::new(), opened: 1000 }
     }
 
-    /// What the pool answers to one event.
+    /// Returns the pool's answer to one event.
     pub fn send(&mut self, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
         match event {
@@ -86,7 +86,7 @@ impl Host {
         self.send(Event::QueryStarted { query: QueryId(query), demand })
     }
 
-    /// Opens a file that is referenced by looping.
+    /// Opens a file with a looping pattern.
     pub fn open(
         &mut self,
         query: u64,

@@ -1,7 +1,7 @@
-//! Traces of pages as a file: text, one JSON object per line.
+//! Page traces as a file: text, one JSON object per line.
 //!
-//! For each execution of a query there is a header, which says how many lines belong to it, and then a line for each
-//! access. A file holds any number of executions one after another. Loading checks consistency: a host that replays a
+//! Each execution of a query has a header with its number of lines, and then a line for each access. A file
+//! holds any number of executions one after another. Loading checks consistency, so a host that replays a
 //! trace need not check that an instance is open or a page exists.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use super::{PageOp, PageRecord, QueryTrace, TracedFile};
 /// The version of the format that this crate writes and reads.
 pub const VERSION: u32 = 1;
 
-/// Why traces of pages cannot be saved or loaded.
+/// An error in saving or loading page traces.
 #[derive(Debug, Error)]
 pub enum PagesError {
     /// The file cannot be opened, read or written.
@@ -26,9 +26,9 @@ pub enum PagesError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried: `read` or `write`.
+        /// The failed action: `read` or `write`.
         verb: &'static str,
-        /// What the system says.
+        /// The message of the system.
         error: io::Error,
     },
     /// A line is not in the format.
@@ -38,7 +38,7 @@ pub enum PagesError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// A description of the mistake.
         what: String,
     },
     /// A trace was written by another version.
@@ -66,7 +66,7 @@ struct Header {
     records: usize,
 }
 
-/// Patterns by the names of the paper.
+/// Patterns by their names in the paper.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Pattern")]
 pub(super) enum PatternName {
@@ -99,7 +99,7 @@ pub(super) enum ReplacementName {
     Lifo,
 }
 
-/// Writes traces to a file; one that exists is replaced.
+/// Writes traces to a file; an existing file is replaced.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -132,9 +132,9 @@ fn write_line(out: &mut impl Write, line: &impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Reads all traces of a file, and checks them: instances are opened once, before anything else; files and pages
-/// exist; pages of temporary files are written before they are read; locality sets have a page; time does not go back,
-/// nor beyond the time of the query.
+/// Reads all traces of a file, and checks them. Instances are opened once, before their other operations.
+/// Files and pages exist. Pages of temporary files are written before they are read. Locality sets have at
+/// least one page. Time neither decreases nor exceeds the time of the query.
 ///
 /// # Errors
 /// If the file cannot be read, or a line of it is wrong.
@@ -188,7 +188,7 @@ impl<B: BufRead> Lines<'_, B> {
     }
 }
 
-/// Knows which lines may follow in a trace.
+/// Checks which lines may follow in a trace.
 struct Checker<'a> {
     files: &'a [TracedFile],
     last_ns: u64,

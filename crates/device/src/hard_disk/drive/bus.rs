@@ -1,4 +1,4 @@
-//! The bus: which command's blocks move next, and what follows when they have moved.
+//! The bus: the choice of the command whose blocks move next, and the effects of the move.
 
 use super::{Command, HardDisk};
 use crate::RequestId;
@@ -22,7 +22,7 @@ impl HardDisk {
         }
     }
 
-    /// Commands whose blocks can move, with the segment and how many.
+    /// Commands whose blocks can move, each with the segment and the number of blocks.
     fn movable(&self) -> impl Iterator<Item = (usize, usize, u64)> {
         let movable = |(at, command): (usize, &Command)| {
             let segment = command.segment?;
@@ -48,7 +48,7 @@ impl HardDisk {
         let may = |(at, _, _): &(usize, usize, u64)| {
             self.commands[*at].bus_from <= now && holder.is_none_or(|holder| holder == *at)
         };
-        // A command that has begun continues; otherwise the one that came first.
+        // A command that has begun continues; otherwise the first to arrive is next.
         let next = self.movable().filter(may).min_by_key(|(at, _, _)| (!begun(&self.commands[*at]), *at));
         if let Some((at, segment, blocks)) = next {
             let until = now + blocks * self.block_time();
@@ -72,7 +72,8 @@ impl HardDisk {
         }
     }
 
-    /// Without write-back a write is complete when it is on the disk, up to `end` now.
+    /// Completes writes without write-back: such a write is complete when it is on the disk, which is written
+    /// up to `end`.
     pub(super) fn write_through(&mut self, segment: usize, end: u64, now: Picos) {
         if self.model.cache.write_back {
             return;

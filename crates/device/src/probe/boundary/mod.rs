@@ -1,15 +1,15 @@
-//! Boundaries at equal distances: found by timing random requests, confirmed on addresses that were not used
-//! to find them.
+//! Search for boundaries at equal distances: found by timing random requests, confirmed on fresh addresses.
 //!
 //! 1. *Scan* (`scan.rs`). Requests of one size at random cold addresses are timed, size after size, doubling.
-//!    For a size, every period of two to four sizes is tried: folded by the right one, the requests that cross
-//!    a boundary lie together, and their times rank above the others'.
-//! 2. *Narrow*. With addresses spread wider and wider the period is known to the block; which of its multiples
-//!    is the true one, and the offset, follow from times of chosen requests.
-//! 3. *Confirm*. Interleaved pairs of one size at new addresses, one of each pair crossing by a block, the
-//!    other ending or beginning at the boundary. Only what is seen there is reported.
+//!    For a size, every period of two to four sizes is tried. Folded by the right period, the requests that
+//!    cross a boundary lie together, and their times rank above the others'.
+//! 2. *Narrow*. With addresses spread wider and wider the period becomes exact to the block. Times of chosen
+//!    requests then give the true one of its multiples, and the offset.
+//! 3. *Confirm*. Interleaved pairs of one size at new addresses: one of each pair crosses by a block, the
+//!    other ends or begins at the boundary. Only the result of this step is reported.
 //!
-//! Thresholds allow for the number of tests. An effect below [`Search::effect_min`] is not reported, however certain.
+//! Thresholds allow for the number of tests. An effect below [`Search::effect_min`] is not reported, however
+//! certain it is.
 
 mod narrow;
 mod scan;
@@ -20,7 +20,7 @@ use super::rank::{median_bounds, shift, z_above};
 use super::{Estimate, ProbeError, Sample, Target};
 use crate::statistics::median;
 
-/// How boundaries are searched for.
+/// Parameters of the search for boundaries.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// Requests timed per size.
@@ -39,21 +39,22 @@ impl Default for Search {
     }
 }
 
-/// Places that a request should not cross, at equal distances.
+/// Boundaries at equal distances that a request should not cross.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Boundary {
-    /// Bytes from one to the next.
+    /// Distance between two boundaries, in bytes.
     pub period_bytes: u64,
-    /// Bytes from the start of the device to the first.
+    /// Bytes from the start of the device to the first boundary.
     pub offset_bytes: u64,
     /// Size of the requests that it was confirmed with.
     pub request_bytes: u64,
-    /// What crossing one costs, in seconds.
+    /// Cost of crossing one, in seconds.
     pub penalty_s: Estimate,
-    /// The same as a share of the time of a request that does not.
+    /// The same as a share of the time of a request that crosses none.
     pub penalty_share: f64,
-    /// Times by position in the period of requests of that size: for people to look at, not evidence.
+    /// Times by position in the period of requests of that size. They are for people to look at, and no
+    /// evidence.
     #[serde(default)]
     pub picture: Vec<Place>,
 }
@@ -64,7 +65,7 @@ pub struct Boundary {
 pub struct Place {
     /// Bytes behind the boundary.
     pub behind_bytes: u64,
-    /// The median time of requests that begin there, in seconds.
+    /// The median time of requests that begin at this place, in seconds.
     pub p50_s: Estimate,
 }
 
@@ -72,9 +73,9 @@ pub struct Place {
 const PLACES: u64 = 24;
 const REQUESTS_AT_A_PLACE: u64 = 8;
 
-/// In standard deviations: if a scan finds less, the next size is tried.
+/// In standard deviations. If the result of a scan is lower, the next size is tried.
 const SCAN_Z: f64 = 5.0;
-/// The same for the confirmation, which is one test: chance reaches it once in 2000.
+/// The same for the confirmation, which is one test. Chance reaches it once in 2000 tests.
 const CONFIRM_Z: f64 = 3.3;
 
 /// A guess at a boundary.
@@ -82,12 +83,12 @@ const CONFIRM_Z: f64 = 3.3;
 struct Guess {
     period: u64,
     offset: u64,
-    /// Size of the requests that led to it.
+    /// Size of the requests that led to the guess.
     size: u64,
 }
 
-/// Looks for boundaries from short periods to long ones, and stops at the first that is confirmed. `None` if there is
-/// none, or none that costs enough.
+/// Searches for boundaries from short periods to long ones, and ends at the first confirmed one. Returns
+/// `None` if there is none, or none with a sufficient effect.
 ///
 /// # Errors
 /// If the target fails or a limit is reached.
@@ -106,7 +107,7 @@ pub fn find_boundary(
                 if let Some(mut found) = confirm(target, search, guess, rng)? {
                     match picture(target, guess, found.request_bytes, rng) {
                         Ok(places) => found.picture = places,
-                        // The finding counts, even if the picture is missing.
+                        // The boundary counts, even if the picture is missing.
                         Err(ProbeError::LimitReached) => {}
                         Err(error) => return Err(error),
                     }
@@ -119,7 +120,7 @@ pub fn find_boundary(
     Ok(None)
 }
 
-/// Pairs at new addresses: one crosses the boundary by a block, the other does not.
+/// Times pairs at new addresses: one crosses the boundary by a block, the other does not.
 fn confirm(
     target: &mut dyn Target,
     search: &Search,
@@ -132,7 +133,7 @@ fn confirm(
     let mut samples = Vec::new();
     for _ in 0..search.pairs {
         let [at, other] = [0, 1].map(|_| boundary_at(target.bytes(), guess, 2 * guess.size, rng));
-        // It crosses by its first block or by its last; the other one begins or ends at the boundary.
+        // One crosses by its first block or by its last. The other begins or ends at the boundary.
         let (over, beside) = if rng.bool() { (at - block, other) } else { (at + block - size, other - size) };
         let pair = [(over, true), (beside, false)];
         let pair = if rng.bool() { pair } else { [pair[1], pair[0]] };
@@ -156,7 +157,7 @@ fn confirm(
     }))
 }
 
-/// Requests that begin all over the period, interleaved.
+/// Times requests that begin at places all over the period, interleaved.
 fn picture(
     target: &mut dyn Target,
     guess: Guess,
@@ -184,7 +185,7 @@ fn picture(
     Ok(behind.iter().zip(&times).map(place).collect())
 }
 
-/// A boundary somewhere, with room for this many bytes on both sides.
+/// A random boundary with room for `room` bytes on both sides.
 fn boundary_at(target_bytes: u64, guess: Guess, room: u64, rng: &mut fastrand::Rng) -> u64 {
     let first = (room.saturating_sub(guess.offset)).div_ceil(guess.period);
     let last = (target_bytes - room).saturating_sub(guess.offset) / guess.period;

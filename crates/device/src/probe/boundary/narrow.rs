@@ -1,4 +1,4 @@
-//! From a rough period to the exact one, its offset, and which of its multiples it is.
+//! Refinement of a rough period: its exact value, its offset, and the true multiple.
 
 use super::super::rank::z_above;
 use super::super::{ProbeError, Sample, Target};
@@ -6,7 +6,7 @@ use super::scan::{Timed, step};
 use super::{Guess, Search, boundary_at};
 use crate::statistics::median;
 
-/// Requests per question where an answer is looked for by halving.
+/// Requests per question in a search by halving.
 const ASKED: usize = 48;
 
 /// Spreads addresses wider until periods that differ by a block can be distinguished.
@@ -36,7 +36,7 @@ pub(super) fn period(
             period += fine;
         }
         let top = folds.iter().map(|(_, fold)| fold.z).fold(f64::NEG_INFINITY, f64::max);
-        // Of those that explain the times about equally well, the roundest number.
+        // The roundest number among the periods that explain the times about equally well.
         let good = folds.iter().filter(|(_, fold)| fold.z >= top - 1.0);
         if let Some((period, fold)) = good.max_by_key(|(period, _)| period.trailing_zeros()) {
             guess = Guess { period: *period, offset: fold.offset, ..guess };
@@ -48,13 +48,13 @@ pub(super) fn period(
     }
 }
 
-/// By how much the wrong period by half a block is off at the end of a span, in relation to a request.
+/// The shift at the end of a span of a period that is wrong by half a block, in relation to a request.
 fn drift(guess: Guess, span: u64) -> u64 {
     (u128::from(guess.size) * u128::from(guess.period) / (2 * u128::from(span))) as u64
 }
 
-/// The offset to the block, by halving: a request that ends at a place crosses the boundary if and only if the
-/// boundary lies before it.
+/// The offset to the block, by halving. A request that ends at a place crosses the boundary if and only if
+/// the boundary lies before that place.
 pub(super) fn offset(
     target: &mut dyn Target,
     guess: Guess,
@@ -69,7 +69,7 @@ pub(super) fn offset(
         let asked: Vec<Sample> = (0..ASKED).map(sample).collect();
         Ok(target.read(&asked, 1)?.latency_s)
     };
-    // The fold gives the position to one part in 32; it is searched within three parts on both sides.
+    // The fold gives the position to one part in 32; the search covers three parts on both sides.
     let around = (guess.period * 3 / 32 / block + 1) * block;
     let middle = guess.offset / block * block + guess.period;
     let (mut low, mut high) = (middle - around, middle + around);
@@ -77,7 +77,7 @@ pub(super) fn offset(
     if z_above(&behind, &before) < 2.0 {
         return Ok(None);
     }
-    // `low` does not cross, `high` does; the boundary is at the last place that does not.
+    // `low` does not cross, `high` does. The boundary is at the last place that does not.
     let halfway = (median(&before) + median(&behind)) / 2.0;
     while high - low > block {
         let place = low + (high - low) / 2 / block * block;
@@ -86,7 +86,7 @@ pub(super) fn offset(
     Ok(Some(Guess { offset: low % guess.period, ..guess }))
 }
 
-/// Whether only every second or third of the boundaries costs anything: then those are the boundaries.
+/// Checks whether only every second or third of the boundaries costs time; those are then the boundaries.
 pub(super) fn multiple(
     target: &mut dyn Target,
     search: &Search,
@@ -119,8 +119,9 @@ pub(super) fn multiple(
         let within = times(0);
         let above: Vec<f64> = (1..sets).map(|set| z_above(&times(set), &within)).collect();
         let top = above.iter().copied().fold(0.0, f64::max);
-        // One of them is the boundary if it differs from within and from each of the others, and these do not come
-        // near it: it is no chance if half of a set costs more.
+        // One of them is the boundary if its times lie above those within and above those of every other one.
+        // The others must stay below 0.4 of its distance: a larger one shows that half of a set costs more,
+        // which is not chance.
         let only = (0..above.len()).max_by(|a, b| above[*a].total_cmp(&above[*b])).unwrap_or(0);
         let alone = (0..above.len())
             .filter(|nth| *nth != only)

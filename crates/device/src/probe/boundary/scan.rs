@@ -4,7 +4,7 @@ use super::super::rank::{rank_z, ranks, tied};
 use super::super::{ProbeError, Sample, Target};
 use super::{Guess, SCAN_Z, Search};
 
-/// Parts into which a period is divided when times are folded by it, unless it has fewer blocks.
+/// Parts of a period when times are folded by it, unless it has fewer blocks.
 const PARTS: u64 = 32;
 
 /// Timed requests of one size.
@@ -16,11 +16,11 @@ pub(super) struct Timed {
     tied: f64,
 }
 
-/// How well a period explains the times.
+/// The fit of a period to the times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fold {
     pub z: f64,
-    /// Where in the period the boundary lies, to a part.
+    /// Place of the boundary in the period, to a part.
     pub offset: u64,
 }
 
@@ -50,8 +50,8 @@ impl Timed {
         })
     }
 
-    /// Folds the times by a period: which stretch ranks highest, of those as long as the stretch from which a request
-    /// crosses a boundary?
+    /// Folds the times by a period. Returns the stretch whose times rank highest, among all stretches as long
+    /// as the one from which a request crosses a boundary.
     pub fn fold(&self, period: u64) -> Fold {
         let parts = PARTS.min(period / self.block);
         let (mut sums, mut counts) = (vec![0.0; parts as usize], vec![0.0; parts as usize]);
@@ -80,7 +80,7 @@ impl Timed {
     }
 }
 
-/// The period, of two to four sizes, that explains the times of requests of a size best, if any does.
+/// The period, of two to four sizes, that best explains the times of requests of a size, if any does.
 pub(super) fn scan(
     target: &mut dyn Target,
     search: &Search,
@@ -103,8 +103,8 @@ pub(super) fn scan(
     Ok(best.map(|(_, guess)| guess))
 }
 
-/// How far apart two periods may be so that none between them is missed: over the whole span they differ by a quarter
-/// of a request.
+/// The greatest distance between two tried periods at which none between them is missed: over the whole span
+/// they differ by a quarter of a request.
 pub(super) fn step(size: u64, period: u64, span: u64, block: u64) -> u64 {
     let step = u128::from(size) * u128::from(period) / (4 * u128::from(span));
     (step as u64 / block * block).max(block)
