@@ -1,28 +1,28 @@
-//! Axes: from values to positions, with ticks at round numbers, and the panel with grid and legend that the charts
-//! share.
+//! Axes: the mapping of values to positions, with ticks at round numbers, and the panel with grid and legend
+//! that the charts share.
 //!
-//! An axis begins and ends where the data do, unless told otherwise. Charts leave out values that an axis cannot show
-//! (not finite, or not positive on a logarithmic axis); see [`Span::shows`].
+//! An axis begins and ends at the extent of the data, unless set otherwise. Charts leave out values that an
+//! axis cannot show (not finite, or not positive on a logarithmic axis); see [`Span::shows`].
 
 use crate::canvas::{Anchor, Canvas, NAME_PX, Place, Rect, SAMPLE_PX, TICK_PX, TITLE_PX, Type, text_width};
 use crate::theme::{GRID, INK, Look, MUTED};
 
-/// How values are spread along an axis.
+/// The distribution of values along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// Equal differences are equally far apart.
+    /// Equal differences have equal distances.
     #[default]
     Linear,
-    /// Equal ratios are equally far apart; shows positive values only.
+    /// Equal ratios have equal distances; shows positive values only.
     Log,
 }
 
-/// What an axis shows.
+/// The specification of an axis.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Axis {
     /// The quantity, with its unit in brackets.
     pub label: String,
-    /// How values are spread along it.
+    /// The distribution of values along it.
     pub scale: Scale,
     /// Its beginning and end; by default the data's extent, from zero on a linear axis.
     pub range: Option<(f64, f64)>,
@@ -31,22 +31,22 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis with everything else by default.
+    /// A linear axis with defaults for everything else.
     pub fn linear(label: impl Into<String>) -> Self {
         Axis { label: label.into(), ..Axis::default() }
     }
 
-    /// A logarithmic axis with everything else by default.
+    /// A logarithmic axis with defaults for everything else.
     pub fn log(label: impl Into<String>) -> Self {
         Axis { label: label.into(), scale: Scale::Log, ..Axis::default() }
     }
 
-    /// With ticks at these values only.
+    /// Sets the ticks: only these values.
     pub fn ticks(self, ticks: Vec<f64>) -> Self {
         Axis { ticks: Some(ticks), ..self }
     }
 
-    /// From and to these values, whatever the data.
+    /// Sets the range, independent of the data.
     pub fn range(self, from: f64, to: f64) -> Self {
         Axis { range: Some((from, to)), ..self }
     }
@@ -78,24 +78,24 @@ impl Axis {
     }
 }
 
-/// An axis that knows its values.
+/// An axis with its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
     scale: Scale,
     low: f64,
     high: f64,
-    /// Where ticks stand, ascending unless given otherwise.
+    /// Positions of ticks, ascending unless given otherwise.
     pub ticks: Vec<f64>,
 }
 
 impl Span {
-    /// Whether the axis can show the value.
+    /// True if the axis can show the value.
     pub fn shows(&self, value: f64) -> bool {
         let slack = (self.high - self.low) * 1e-9;
         value.is_finite() && value >= self.low - slack && value <= self.high + slack
     }
 
-    /// The value's position as a share of the axis: 0 at its beginning, 1 at its end, never outside.
+    /// The value's position as a share of the axis: 0 at its beginning, 1 at its end; clamped to this range.
     pub fn share(&self, value: f64) -> f64 {
         let part = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -104,7 +104,7 @@ impl Span {
         part.clamp(0.0, 1.0)
     }
 
-    /// The least value the axis shows: where bars stand on a logarithmic axis.
+    /// The least value of the axis: the foot of bars on a logarithmic axis.
     pub fn low(&self) -> f64 {
         self.low
     }
@@ -137,7 +137,7 @@ fn log_ticks(low: f64, high: f64, most: f64) -> Vec<f64> {
     choices.find(|ticks| ticks.len() as f64 <= most + 1.0).unwrap_or_default()
 }
 
-/// A number as it stands at a tick or beside a point: three digits at least, no needless zeros.
+/// The text of a number at a tick or beside a point: at least three digits, no needless zeros.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 {
@@ -175,7 +175,7 @@ fn superscript(character: char) -> char {
 
 /// A rectangle with an axis below and one at its left.
 pub struct Panel {
-    /// Where the values are drawn.
+    /// The rectangle of the values.
     pub rect: Rect,
     /// From left to right.
     pub x: Span,
@@ -197,7 +197,7 @@ impl Panel {
         (across, self.rect.bottom - self.y.share(y) * self.rect.height())
     }
 
-    /// Whether both axes have a place for the point.
+    /// True if both axes have a place for the point.
     pub fn shows(&self, x: f64, y: f64) -> bool {
         self.x.shows(x) && self.y.shows(y)
     }
@@ -218,7 +218,7 @@ impl Panel {
         );
     }
 
-    /// Draws the grid and the axis below. Labels of ticks that would touch are left out.
+    /// Draws the grid and the axis below. Labels of ticks that would touch others are left out.
     pub fn draw_x(&self, canvas: &Canvas<'_>, label: &str) {
         let mut free_from = f64::NEG_INFINITY;
         for tick in &self.x.ticks {
@@ -240,7 +240,7 @@ impl Panel {
         canvas.line(&[(left, top), (left, bottom), (right, bottom)], MUTED, 1.2);
     }
 
-    /// The panel's name above it.
+    /// Draws the panel's name above it.
     pub fn draw_name(&self, canvas: &Canvas<'_>, name: &str) {
         let set = Type::new(NAME_PX, INK, Anchor::Left).bold();
         let name = super::canvas::shortened(name, NAME_PX * 1.08, self.rect.width());
@@ -248,7 +248,7 @@ impl Panel {
     }
 }
 
-/// A figure's name at the top left; returns how high it is.
+/// Draws a figure's name at the top left; returns its height.
 pub fn heading(canvas: &Canvas<'_>, title: &str, width: f64) -> f64 {
     let title = super::canvas::shortened(title, TITLE_PX * 1.08, width - 32.0);
     canvas.text((16.0, 21.0), &title, Type::new(TITLE_PX, INK, Anchor::Left).bold());
@@ -261,13 +261,13 @@ pub const HEADING_PX: f64 = 40.0;
 /// One entry of a legend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What the entry stands for.
+    /// The name of the entry.
     pub name: String,
-    /// How it looks in the figure.
+    /// Its look in the figure.
     pub look: Look,
-    /// Whether a piece of line is shown.
+    /// True if a piece of line is shown.
     pub line: bool,
-    /// Whether a marker is shown.
+    /// True if a marker is shown.
     pub marker: bool,
 }
 

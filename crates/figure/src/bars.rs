@@ -1,8 +1,8 @@
 //! Grouped bars: one group per query or quantity, one bar per policy, with the spread over seeds and the
 //! paper's value beside it.
 //!
-//! A series is recognised by its position in the group, its colour and the marker at the foot of its bars. The chart
-//! does not sort or stack.
+//! A series is recognised by its position in the group, its colour and the marker at the foot of its bars.
+//! The chart neither sorts nor stacks.
 
 use crate::FigureError;
 use crate::axis::{
@@ -16,13 +16,13 @@ use crate::theme::{INK, MUTED, Marker, PAPER, Words, looks};
 pub struct Bar {
     /// The median over seeds.
     pub value: f64,
-    /// Lowest and highest seed; equal to `value` where there is no spread.
+    /// Lowest and highest seed; equal to `value` without spread.
     pub spread: (f64, f64),
-    /// What the paper measured.
+    /// The paper's value.
     pub paper: Option<f64>,
 }
 
-/// The bars of one policy, one for each group; `None` where it has no value.
+/// The bars of one policy, one for each group; `None` if it has no value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BarSeries {
     /// The policy.
@@ -34,11 +34,11 @@ pub struct BarSeries {
 /// The figure.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GroupedBars {
-    /// What stands above the figure.
+    /// The text above the figure.
     pub title: String,
-    /// What it shows, for those who do not see it.
+    /// A description for readers who cannot see the figure.
     pub description: String,
-    /// What the height of a bar shows.
+    /// The quantity of a bar's height.
     pub y: Axis,
     /// Names of the groups, from left to right.
     pub groups: Vec<String>,
@@ -54,7 +54,7 @@ impl GroupedBars {
     /// The figure as SVG.
     ///
     /// # Errors
-    /// [`FigureError::Draw`] when the backend refuses.
+    /// [`FigureError::Draw`] if the backend fails.
     pub fn svg(&self) -> Result<String, FigureError> {
         let names: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
         let entry =
@@ -140,8 +140,8 @@ fn paint_bar(canvas: &Canvas<'_>, panel: &Panel, (start, wide): (f64, f64), bar:
     }
 }
 
-/// The axis for the values; on a logarithmic one bars stand on the power of ten below the least value, so
-/// that none vanishes.
+/// The axis for the values. On a logarithmic axis bars stand on the power of ten below the least value, so
+/// that every bar is visible.
 fn axis_for(axis: &Axis, values: &[f64]) -> Axis {
     let positive = || values.iter().copied().filter(|value| value.is_finite() && *value > 0.0);
     let (least, most) = (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));

@@ -1,8 +1,8 @@
-//! The sheet that figures are drawn on: lines, bars, bands, markers and text at positions in pixels.
+//! The sheet for figures: lines, bars, bands, markers and text at positions in pixels.
 //!
-//! A thin layer over plotters' SVG backend. The backend rounds positions to whole units, so the sheet is drawn eight
-//! times larger and shown smaller: curves stay smooth. The first error is kept and returned at the end, so that
-//! drawing code need not handle errors. It knows nothing of axes or data.
+//! The sheet is a thin layer over plotters' SVG backend. The backend rounds positions to whole units. So the
+//! sheet is drawn eight times larger and shown smaller, and curves stay smooth. The first error is kept and
+//! returned at the end, so that drawing code need not handle errors. The sheet knows neither axes nor data.
 
 use std::cell::RefCell;
 
@@ -55,7 +55,7 @@ impl Rect {
         self.bottom - self.top
     }
 
-    /// Whether some point lies inside both.
+    /// True if the interiors intersect.
     pub fn overlaps(&self, other: &Rect) -> bool {
         self.left < other.right
             && other.left < self.right
@@ -63,7 +63,7 @@ impl Rect {
             && other.top < self.bottom
     }
 
-    /// Whether all of the other lies inside this one.
+    /// True if the other rectangle lies inside this one.
     pub fn holds(&self, other: &Rect) -> bool {
         self.left <= other.left
             && self.top <= other.top
@@ -72,7 +72,7 @@ impl Rect {
     }
 }
 
-/// Where a text lies relative to its place. Except for `Upward` it is centred vertically.
+/// The alignment of a text to its place. Except for `Upward` it is centred vertically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     /// It begins at its place.
@@ -85,16 +85,16 @@ pub enum Anchor {
     Upward,
 }
 
-/// How a text is set.
+/// The typesetting of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct Type {
     /// The size in pixels.
     pub px: f64,
     /// The colour.
     pub colour: Colour,
-    /// How it lies at its place.
+    /// The alignment to its place.
     pub anchor: Anchor,
-    /// Whether it is bold.
+    /// True if it is bold.
     pub bold: bool,
 }
 
@@ -110,7 +110,7 @@ impl Type {
     }
 }
 
-/// Width of a line of text in pixels: a generous estimate, because the viewer chooses the font.
+/// Width of a line of text in pixels. It is a generous estimate, because the viewer chooses the font.
 pub fn text_width(text: &str, px: f64) -> f64 {
     let em = |character: char| match character {
         'i' | 'j' | 'l' | 'I' | 't' | 'f' | 'r' | '.' | ',' | ':' | ';' | '|' | '\'' | ' ' | '(' | ')' => {
@@ -124,7 +124,7 @@ pub fn text_width(text: &str, px: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * px
 }
 
-/// The text itself if it is at most `width` pixels wide, else its beginning with an ellipsis.
+/// The text itself if it is at most `width` pixels wide, otherwise its beginning with an ellipsis.
 pub fn shortened(text: &str, px: f64, width: f64) -> String {
     if text_width(text, px) <= width {
         return text.to_owned();
@@ -149,10 +149,10 @@ pub struct Canvas<'a> {
     failed: RefCell<Option<String>>,
 }
 
-/// Draws a figure of `width` times `height` pixels and dresses it in the theme.
+/// Draws a figure of `width` times `height` pixels and applies the theme.
 ///
 /// # Errors
-/// [`FigureError::Draw`] when the backend refuses.
+/// [`FigureError::Draw`] if the backend fails.
 pub fn draw(
     (width, height): (f64, f64),
     words: Words<'_>,
@@ -196,7 +196,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// A line in the dash given.
+    /// A line with the given dash pattern.
     pub fn dashed(&self, points: &[Place], colour: Colour, px: f64, dash: Dash) {
         let Some((on, off)) = dash.filter(|_| points.len() > 1) else { return self.line(points, colour, px) };
         let path: Vec<_> = points.iter().copied().map(place).collect();
@@ -248,7 +248,7 @@ impl Canvas<'_> {
         self.keep(self.area.draw(&Circle::new(place(centre), units(px), style)));
     }
 
-    /// A line of text. Characters that XML cannot hold are left out.
+    /// A line of text. Characters that XML does not allow are left out.
     pub fn text(&self, at: Place, text: &str, set: Type) {
         let text: String = text.chars().filter(|character| theme::is_xml(*character)).collect();
         let style = if set.bold { FontStyle::Bold } else { FontStyle::Normal };
@@ -265,7 +265,7 @@ impl Canvas<'_> {
         self.keep(self.area.draw(&Text::new(text, place(at), style)));
     }
 
-    /// The sample of a series that stands before its name: a piece of its line and its marker.
+    /// The sample of a series before its name: a piece of its line and its marker.
     pub fn sample(&self, (x, y): Place, look: Look, line: bool, marker: bool) {
         if line {
             self.dashed(&[(x, y), (x + SAMPLE_PX, y)], look.colour, 2.0, look.dash);

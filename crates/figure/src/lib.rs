@@ -4,8 +4,8 @@
 //! to positions. The kinds of figures use these: [`line`](mod@line) charts, [`scatter`] plots, grouped [`bars`], the
 //! [`timeline`] of a run and its [`loads`].
 //!
-//! Nothing here reads or writes files, runs a simulation or knows an experiment. Series differ by shape or position
-//! as well as by colour, and text is never drawn over text.
+//! The crate reads and writes no files, runs no simulation and knows no experiment. Series differ by shape or
+//! position as well as by colour, and texts never overlap.
 #![deny(missing_docs)]
 
 pub mod axis;
@@ -20,19 +20,19 @@ pub mod timeline;
 /// A figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
-    /// The SVG backend refused.
+    /// The SVG backend failed.
     #[error(
         "cannot draw the figure \"{title}\": {reason}; please report this with the data it was made from"
     )]
     Draw {
         /// The figure.
         title: String,
-        /// What the backend said.
+        /// The message of the backend.
         reason: String,
     },
 }
 
-/// Every text of a figure as its reader sees it, name and description for the blind excluded.
+/// The visible texts of a figure, without the name and description for the blind.
 #[cfg(test)]
 fn drawn_texts<'a>(document: &'a roxmltree::Document<'_>) -> Vec<&'a str> {
     let texts = document.descendants().filter(|node| node.has_tag_name("text"));

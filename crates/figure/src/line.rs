@@ -1,8 +1,8 @@
 //! Line charts: medians with a band from the lowest to the highest seed, on linear or logarithmic axes, in
 //! one panel or several side by side.
 //!
-//! A chart of one panel names its lines at their right ends; several panels share a legend above. The
-//! chart draws what it is given: it does not smooth, fit or fill gaps.
+//! A chart of one panel names its lines at their right ends; several panels share a legend above. The chart
+//! draws only the given points: it neither smooths nor fits nor fills gaps.
 
 use crate::FigureError;
 use crate::axis::{
@@ -14,11 +14,11 @@ use crate::theme::{self, GRID, INK, Look, Words, looks};
 /// A measured point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Along the axis below.
+    /// Position along the axis below.
     pub x: f64,
     /// The median over seeds.
     pub y: f64,
-    /// Lowest and highest seed; equal to `y` where there is no spread.
+    /// Lowest and highest seed; equal to `y` without spread.
     pub spread: (f64, f64),
 }
 
@@ -29,7 +29,7 @@ impl Point {
     }
 }
 
-/// How the points of a series are shown.
+/// The form of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Draw {
     /// A line with a marker at each point.
@@ -41,43 +41,43 @@ pub enum Draw {
     Markers,
 }
 
-/// Points that belong together, in the order of `x`. Two series of one name share look and legend: a
-/// formula as a line and its measurements as markers.
+/// Points that belong together, in the order of `x`. Two series of one name share look and legend: for
+/// example a formula as a line and its measurements as markers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Series {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
     /// The points.
     pub points: Vec<Point>,
     /// As a line, as markers or as both.
     pub draw: Draw,
-    /// By default the look that goes with the name, see [`looks`].
+    /// By default the look of the name, see [`looks`].
     pub look: Option<Look>,
 }
 
 /// A pair of axes with series.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LinePanel {
-    /// What stands above the panel.
+    /// The text above the panel.
     pub title: String,
     /// The axis below.
     pub x: Axis,
     /// The axis at the left.
     pub y: Axis,
-    /// What is drawn.
+    /// The series.
     pub series: Vec<Series>,
 }
 
 /// The figure.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LineChart {
-    /// What stands above the figure.
+    /// The text above the figure.
     pub title: String,
-    /// What it shows, for those who do not see it.
+    /// A description for readers who cannot see the figure.
     pub description: String,
     /// The panels, row by row.
     pub panels: Vec<LinePanel>,
-    /// Panels in a row; at least one, at most as many as there are.
+    /// Panels in a row; at least one, at most the number of panels.
     pub columns: usize,
 }
 
@@ -89,7 +89,7 @@ impl LineChart {
     /// The figure as SVG.
     ///
     /// # Errors
-    /// [`FigureError::Draw`] when the backend refuses.
+    /// [`FigureError::Draw`] if the backend fails.
     pub fn svg(&self) -> Result<String, FigureError> {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let rows = self.panels.len().div_ceil(columns).max(1);
@@ -123,7 +123,7 @@ impl LineChart {
         })
     }
 
-    /// One entry for each name, in the order they appear; series of one name share it.
+    /// One entry for each name, in the order of appearance; series of one name share it.
     fn entries(&self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut wished: Vec<Option<Look>> = Vec::new();
@@ -187,7 +187,7 @@ fn draw_band(canvas: &Canvas<'_>, panel: &Panel, series: &Series, look: Look) {
     }
 }
 
-/// Names at the right, near the ends of their lines but never over each other.
+/// Draws names at the right, near the ends of their lines, without overlap.
 fn name_lines(canvas: &Canvas<'_>, panel: &LinePanel, drawn: &Panel, entries: &[Entry]) {
     let end = |entry: &Entry| -> Place {
         let series = panel.series.iter().find(|series| series.name == entry.name);
@@ -206,8 +206,8 @@ fn name_lines(canvas: &Canvas<'_>, panel: &LinePanel, drawn: &Panel, entries: &[
     }
 }
 
-/// Ascending places at least `gap` apart, near the ascending ones wanted, not above `top`, and not below
-/// `bottom` if there is room.
+/// Ascending places at least `gap` apart, near the ascending wanted ones, below `top`, and above `bottom` if
+/// there is room.
 fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut places = wanted.to_vec();
     for (left, place) in places.iter_mut().rev().enumerate() {

@@ -1,7 +1,8 @@
-//! Which chunk was loaded when, one panel per policy, after 2007, Fig. 4: a dot is a load, a cross a load
-//! of a chunk that had been loaded before.
+//! Chunk loads over time, one panel per policy, after 2007, Fig. 4. A dot is a first load of a chunk, a cross
+//! a repeated one.
 //!
-//! Made from the same [`Timeline`] as the lanes, but fit for hundreds of chunks and thousands of loads.
+//! The figure is made from the same [`Timeline`] as the lanes, but suits hundreds of chunks and thousands of
+//! loads.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ const PLOT_PX: f64 = 190.0;
 /// Draws one panel per run, all with the same axes, so that they can be compared.
 ///
 /// # Errors
-/// [`FigureError::Draw`] when the backend refuses.
+/// [`FigureError::Draw`] if the backend fails.
 pub fn svg(title: &str, description: &str, runs: &[Timeline]) -> Result<String, FigureError> {
     let columns = runs.len().clamp(1, 2);
     let rows = runs.len().div_ceil(columns).max(1);
@@ -43,7 +44,7 @@ pub fn svg(title: &str, description: &str, runs: &[Timeline]) -> Result<String, 
     })
 }
 
-/// The looks of a first load and of another one of the same chunk.
+/// The looks of a first load and of a repeated one.
 fn marks() -> (Look, Look) {
     (look(0), Look { marker: Marker::Cross, ..look(1) })
 }

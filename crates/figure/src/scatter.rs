@@ -1,8 +1,8 @@
-//! Scatter plots of named points, one panel per group: for the mixes of 2007, Fig. 5, relative to a
-//! baseline policy that stands at (1, 1).
+//! Scatter plots of named points, one panel per group: for the mixes of 2007, Fig. 5, relative to a baseline
+//! policy at (1, 1).
 //!
-//! Every panel has the same axes and shows the other groups' points faintly behind its own. Names are put
-//! beside their points where they cover nothing; a name with no room nearby moves away and gets a line.
+//! Every panel has the same axes and shows the other groups' points faintly behind its own. Names are beside
+//! their points if they cover nothing there. A name without room nearby moves away and gets a line.
 
 use crate::FigureError;
 use crate::axis::{Axis, BOTTOM_PX, HEADING_PX, LEFT_PX, Panel, TOP_PX, heading};
@@ -12,11 +12,11 @@ use crate::theme::{FAINT, INK, Look, MUTED, Words, looks};
 /// A named point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dot {
-    /// What it is called in the figure.
+    /// Its name in the figure.
     pub name: String,
-    /// Along the axis below.
+    /// Position along the axis below.
     pub x: f64,
-    /// Along the axis at the left.
+    /// Position along the axis at the left.
     pub y: f64,
 }
 
@@ -32,9 +32,9 @@ pub struct Group {
 /// The figure.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scatter {
-    /// What stands above the figure.
+    /// The text above the figure.
     pub title: String,
-    /// What it shows, for those who do not see it.
+    /// A description for readers who cannot see the figure.
     pub description: String,
     /// The axis below.
     pub x: Axis,
@@ -42,7 +42,7 @@ pub struct Scatter {
     pub y: Axis,
     /// The policies.
     pub groups: Vec<Group>,
-    /// The policy all values are relative to: lines at 1 on both axes bear its name.
+    /// The policy that all values are relative to. Lines at 1 on both axes have its name.
     pub baseline: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Scatter {
     /// The figure as SVG.
     ///
     /// # Errors
-    /// [`FigureError::Draw`] when the backend refuses.
+    /// [`FigureError::Draw`] if the backend fails.
     pub fn svg(&self) -> Result<String, FigureError> {
         let columns = self.groups.len().clamp(1, 2);
         let rows = self.groups.len().div_ceil(columns).max(1);
@@ -113,7 +113,8 @@ impl Scatter {
         panel.draw_frame(canvas);
     }
 
-    /// The lines at 1, with the baseline's name above the panel; returns what names must not cover.
+    /// Draws the lines at 1, with the baseline's name above the panel. Returns the areas that names must not
+    /// cover.
     fn draw_baseline(&self, canvas: &Canvas<'_>, panel: &Panel) -> Vec<Rect> {
         let Some(name) = self.baseline.as_ref().filter(|_| panel.shows(1.0, 1.0)) else { return Vec::new() };
         let Rect { left, top, right, bottom } = panel.rect;
@@ -131,7 +132,7 @@ fn around((x, y): Place, px: f64) -> Rect {
     Rect { left: x - px, top: y - px, right: x + px, bottom: y + px }
 }
 
-/// Draws a name near its point, clear of what is taken and inside the panel; returns where it stands.
+/// Draws a name near its point, outside the taken areas and inside the panel; returns its rectangle.
 fn put_name(canvas: &Canvas<'_>, inside: Rect, (x, y): Place, name: &str, taken: &[Rect]) -> Rect {
     let half = text_width(name, TICK_PX) / 2.0;
     let spot = |distance: f64, (dx, dy): (f64, f64)| {

@@ -1,16 +1,16 @@
-//! What every figure looks like: colours with their counterparts for a dark background, and the look
+//! The appearance of every figure: colours with their counterparts for a dark background, and the look
 //! (colour, marker, dash) of each series.
 //!
-//! Drawings are made in the colours of the light scheme. [`dress`] adds a style sheet that recolours their
-//! attributes when the viewer asks for a dark scheme on a screen, so that one file serves both and a
-//! print stays light. Colours follow Okabe and Ito, darkened where they would be too faint on white; no
-//! two series of a figure differ by colour alone.
+//! Drawings are made in the colours of the light scheme. [`dress`] adds a style sheet that changes their
+//! colours if the viewer asks for a dark scheme on a screen. So one file serves both schemes, and a print
+//! stays light. Colours follow Okabe and Ito, darkened where they are too faint on white. Two series of a
+//! figure always differ by more than colour.
 //!
-//! Nothing here draws; see [`super::canvas`].
+//! This module draws nothing; see [`super::canvas`].
 
 use plotters::style::RGBColor;
 
-/// A colour of the light scheme. Only those of this module have a counterpart in the dark one.
+/// A colour of the light scheme. Only the colours of this module have a counterpart in the dark one.
 pub type Colour = RGBColor;
 
 /// The background.
@@ -21,7 +21,7 @@ pub const INK: Colour = RGBColor(31, 35, 40);
 pub const MUTED: Colour = RGBColor(89, 99, 110);
 /// Lines behind the data.
 pub const GRID: Colour = RGBColor(225, 228, 232);
-/// A thing that is only context: points of other groups.
+/// Context only: points of other groups.
 pub const FAINT: Colour = RGBColor(196, 203, 211);
 /// A chunk that is in the buffer.
 pub const RESIDENT: Colour = RGBColor(219, 224, 230);
@@ -37,7 +37,7 @@ const SKY: Colour = RGBColor(64, 158, 210);
 const BROWN: Colour = RGBColor(140, 86, 75);
 const SLATE: Colour = RGBColor(60, 66, 74);
 
-/// Every colour and what a dark viewer sees instead.
+/// Every colour with its counterpart in the dark scheme.
 const DARK: [(Colour, &str); 15] = [
     (PAPER, "#0d1117"),
     (INK, "#e6edf3"),
@@ -56,7 +56,7 @@ const DARK: [(Colour, &str); 15] = [
     (SLATE, "#d7dee6"),
 ];
 
-/// The shape that stands for a series.
+/// The shape of a series' markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marker {
     /// A filled circle.
@@ -77,21 +77,21 @@ pub enum Marker {
     Ring,
 }
 
-/// How a line is broken: lengths of dash and gap in pixels, or `None` for a solid line.
+/// The dash of a line: lengths of dash and gap in pixels, or `None` for a solid line.
 pub type Dash = Option<(u32, u32)>;
 
-/// How a series is told from the others.
+/// The look that distinguishes a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// The colour of line and marker.
     pub colour: Colour,
     /// The shape of its markers.
     pub marker: Marker,
-    /// How its line is broken.
+    /// The dash of its line.
     pub dash: Dash,
 }
 
-/// The looks in the order they are given out. The first four go to the policies of the 2007 paper.
+/// The looks in the order of assignment. The first four belong to the policies of the 2007 paper.
 const LOOKS: [Look; 8] = [
     Look { colour: BLUE, marker: Marker::Circle, dash: None },
     Look { colour: VERMILION, marker: Marker::Triangle, dash: Some((9, 4)) },
@@ -103,7 +103,7 @@ const LOOKS: [Look; 8] = [
     Look { colour: SLATE, marker: Marker::Plus, dash: Some((5, 2)) },
 ];
 
-/// Policies that look the same in every figure, with their place in `LOOKS`.
+/// Policies with the same look in every figure, with their place in `LOOKS`.
 const POLICIES: [(&str, usize); 8] = [
     ("relevance", 0),
     ("normal", 1),
@@ -115,7 +115,8 @@ const POLICIES: [(&str, usize); 8] = [
     ("opt", 7),
 ];
 
-/// The look of place `index`. Colours repeat after eight places, then with other markers and dashes: 64 looks differ.
+/// The look of place `index`. Colours repeat after eight places, then with other markers and dashes: 64 looks
+/// differ.
 pub fn look(index: usize) -> Look {
     let count = LOOKS.len();
     let round = index / count;
@@ -124,8 +125,8 @@ pub fn look(index: usize) -> Look {
     Look { colour: place(0).colour, marker: place(3).marker, dash: place(5).dash }
 }
 
-/// One look for each name, in their order. A known policy always has the same; other names take the
-/// places that are left.
+/// One look for each name, in their order. A known policy always has the same look; other names take the
+/// remaining places.
 pub fn looks<S: AsRef<str>>(names: &[S]) -> Vec<Look> {
     let known = |name: &str| POLICIES.iter().find(|(policy, _)| *policy == name).map(|(_, place)| *place);
     let places: Vec<Option<usize>> = names.iter().map(|name| known(name.as_ref())).collect();
@@ -133,19 +134,19 @@ pub fn looks<S: AsRef<str>>(names: &[S]) -> Vec<Look> {
     places.iter().map(|place| look(place.or_else(|| free.next()).unwrap_or_default())).collect()
 }
 
-/// What a figure says to those who do not see it.
+/// The texts of a figure for readers who cannot see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
-    /// Its name, a few words.
+    /// Its name, in a few words.
     pub title: &'a str,
-    /// What it shows, a sentence or two; may be empty.
+    /// Its description, in a sentence or two; may be empty.
     pub description: &'a str,
 }
 
-/// Makes a drawing of plotters' SVG backend a figure: it scales with the room it is given up to `width`
+/// Makes a drawing of plotters' SVG backend a figure. The figure scales with the available room up to `width`
 /// pixels, follows the viewer's colour scheme, and has a name and a description.
 ///
-/// The drawing must use colours of this module only; others stay as they are in the dark scheme.
+/// The drawing must use only colours of this module; other colours stay the same in the dark scheme.
 pub fn dress(drawing: &str, width: u32, words: Words<'_>) -> String {
     let Some((before, rest)) = drawing.split_once("<svg ") else { return drawing.to_owned() };
     let Some((attributes, body)) = rest.split_once('>') else { return drawing.to_owned() };
@@ -163,7 +164,7 @@ pub fn dress(drawing: &str, width: u32, words: Words<'_>) -> String {
     )
 }
 
-/// The class of every figure: keeps its style sheet off the rest of a page.
+/// The class of every figure. It limits the style sheet to the figure.
 const CLASS: &str = "coscan-figure";
 
 fn dark_sheet() -> String {
@@ -182,7 +183,7 @@ fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     value.split_once('"').map(|(value, _)| value)
 }
 
-/// Text as it may stand between tags and in attributes. Characters that XML cannot hold are left out.
+/// Text escaped for use between tags and in attributes. Characters that XML does not allow are left out.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -199,7 +200,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Whether XML 1.0 allows the character.
+/// True if XML 1.0 allows the character.
 pub(super) fn is_xml(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
 }

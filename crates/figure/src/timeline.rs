@@ -1,16 +1,16 @@
-//! A run as a timeline, after 2004, Fig. 3 and 4: a lane per chunk that shows when it was read (dark), when
-//! it lay in the buffer (light) and which queries worked on it; below, the queries with their waits, and
-//! the use of processors and device.
+//! A run as a timeline, after 2004, Fig. 3 and 4. Each chunk has a lane that shows when it was read (dark),
+//! when it was in the buffer (light) and which queries worked on it. Below are the queries with their waits,
+//! and the use of processors and device.
 //!
-//! [`Timeline`] is plain data that a host fills. The figure is meant for tables of up to some hundred
-//! chunks; for more, and to compare policies, see [`crate::loads`].
+//! [`Timeline`] is plain data that a host fills. The figure is meant for tables of up to some hundred chunks.
+//! For more, and to compare policies, see [`crate::loads`].
 
 use crate::FigureError;
 use crate::axis::{Axis, Entry, HEADING_PX, Panel, heading, legend, legend_height};
 use crate::canvas::{Anchor, Canvas, NAME_PX, Rect, SAMPLE_PX, TICK_PX, Type, draw, shortened};
 use crate::theme::{GRID, INK, Look, MUTED, READ, RESIDENT, Words, look};
 
-/// A stretch of time that concerns one chunk.
+/// A stretch of time for one chunk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChunkSpan {
     /// The chunk's number, below [`Timeline::chunks`].
@@ -21,7 +21,7 @@ pub struct ChunkSpan {
     pub end_s: f64,
 }
 
-/// One query works on one chunk.
+/// The work of one query on one chunk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Processing {
     /// The query, as an index into [`Timeline::queries`].
@@ -37,34 +37,34 @@ pub struct Processing {
 /// The life of one query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuerySpan {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
-    /// When it arrived, in seconds since the run began.
+    /// Its arrival, in seconds since the run began.
     pub start_s: f64,
-    /// When it was done, in seconds since the run began.
+    /// Its end, in seconds since the run began.
     pub end_s: f64,
-    /// From when to when it had no chunk to work on, in seconds since the run began.
+    /// Times without a chunk to work on: start and end, in seconds since the run began.
     pub waits: Vec<(f64, f64)>,
 }
 
-/// What happened in one run of one policy, as the figures need it.
+/// The facts of one run of one policy that the figures need.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
-    /// What the figure is called.
+    /// The name of the figure.
     pub title: String,
     /// The policy that ran.
     pub policy: String,
-    /// How many chunks the table has: one lane each.
+    /// The number of chunks of the table: one lane each.
     pub chunks: u32,
-    /// When the last query was done, in seconds since the run began.
+    /// The end of the last query, in seconds since the run began.
     pub end_s: f64,
-    /// Reads from the device, in the order they were issued.
+    /// Reads from the device, in the order of issue.
     pub reads: Vec<ChunkSpan>,
-    /// From when to when a chunk was in the buffer.
+    /// Times of chunks in the buffer.
     pub resident: Vec<ChunkSpan>,
-    /// Who worked on which chunk, and when.
+    /// Work of queries on chunks.
     pub processing: Vec<Processing>,
-    /// The queries, in the order they arrived.
+    /// The queries, in the order of arrival.
     pub queries: Vec<QuerySpan>,
     /// Share of all processors in use (0 to 1): each point `(second, share)` holds until the next.
     pub cpu_use: Vec<(f64, f64)>,
@@ -83,7 +83,7 @@ impl Timeline {
     /// The figure as SVG. Times outside `0..end_s` are cut off.
     ///
     /// # Errors
-    /// [`FigureError::Draw`] when the backend refuses.
+    /// [`FigureError::Draw`] if the backend fails.
     pub fn svg(&self) -> Result<String, FigureError> {
         let entry = |(index, query): (usize, &QuerySpan)| Entry {
             name: query.name.clone(),
@@ -198,7 +198,7 @@ impl Timeline {
         }
     }
 
-    /// How many queries wait, as a step function.
+    /// The number of waiting queries, as a step function.
     fn waiting(&self) -> Vec<(f64, f64)> {
         let waits = self.queries.iter().flat_map(|query| &query.waits);
         let mut changes: Vec<(f64, f64)> = waits.flat_map(|(from, to)| [(*from, 1.0), (*to, -1.0)]).collect();
@@ -211,7 +211,7 @@ impl Timeline {
         changes.into_iter().map(step).collect()
     }
 
-    /// A step function as an area under a name: each pixel's width shows its mean over that time.
+    /// Draws a step function as an area under a name. Each pixel's width shows its mean over that time.
     fn draw_strip(&self, canvas: &Canvas<'_>, top: f64, name: &str, most: f64, steps: &[(f64, f64)]) {
         let bottom = top + STRIP_PX;
         let bins = (RIGHT - LEFT) as usize;

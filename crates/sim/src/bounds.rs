@@ -1,10 +1,11 @@
-//! What a buffer could have done: bounds on the reads behind a fixed sequence of deliveries.
+//! Bounds on the reads of any buffer for a fixed sequence of deliveries.
 //!
-//! A policy is judged against the deliveries it made, in their order: each part read once, which no buffer
-//! beats; OPT, which knows the future; LRU, which knows nothing of it. Parts of one delivery have to be in
-//! the buffer together. Parts are read when they are delivered, whole, and nothing else takes room: no
-//! read-ahead, no workspaces, no decoded arrays. What another order of deliveries would have saved, which
-//! is what sharing policies are about, only the bound of each part once covers.
+//! A policy is compared with bounds for its own deliveries, in their order. The first bound is each part read
+//! once, which is a lower bound for every buffer. The others are OPT, which knows the future, and LRU, which
+//! knows nothing of it. The parts of one delivery must be in the buffer together. Parts are read when they
+//! are delivered, whole, and nothing else takes room: no read-ahead, no workspaces, no decoded arrays.
+//! Sharing policies save reads by another order of deliveries. Only the bound of each part once holds for
+//! other orders.
 //!
 //! Source: Belady, IBM Systems Journal 1966.
 
@@ -13,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, PageNo, TableId, TableLayout};
 use thiserror::Error;
 
-/// A page of a column of a table: what a buffer holds or does not.
+/// A page of a column of a table: the unit of the buffer.
 pub type PageKey = (TableId, ColumnNo, PageNo);
 
-/// Why a bound does not exist.
+/// The reason why a bound does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BoundError {
-    /// A delivery does not fit.
+    /// A delivery larger than the buffer.
     #[error(
         "delivery {delivery} has {needed} bytes, more than the buffer's {buffer}: make the buffer larger"
     )]
@@ -33,10 +34,10 @@ pub enum BoundError {
     },
 }
 
-/// The reads behind a sequence of deliveries.
+/// The reads for a sequence of deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// Deliveries of which something had to be read.
+    /// Deliveries that needed a read.
     pub loads: u64,
     /// Parts read.
     pub parts: u64,
@@ -44,8 +45,8 @@ pub struct Reads {
     pub bytes: u64,
 }
 
-/// Deliveries in their order, each with the parts it consists of. `K` names a part: whatever is read and
-/// dropped as a whole.
+/// Deliveries in their order, each with its parts. `K` names a part, the unit that is read and dropped as a
+/// whole.
 #[derive(Clone, Debug)]
 pub struct Deliveries<K> {
     known: BTreeMap<K, usize>,
@@ -74,7 +75,7 @@ impl<K: Ord> Deliveries<K> {
     /// Adds a delivery: its parts and their bytes. A part named twice counts once.
     ///
     /// # Panics
-    /// If a part had another size before.
+    /// If a part had another size in an earlier delivery.
     pub fn add(&mut self, parts: impl IntoIterator<Item = (K, u64)>) {
         let mut group: Vec<usize> = parts.into_iter().map(|(part, bytes)| self.number(part, bytes)).collect();
         group.sort_unstable();
@@ -92,8 +93,8 @@ impl<K: Ord> Deliveries<K> {
         number
     }
 
-    /// Every part read once, by the first delivery that has it: no buffer and no order of deliveries needs
-    /// less. Only `parts` and `bytes` bound other orders.
+    /// Reads with every part read once, by the first delivery that has it. No buffer and no order of
+    /// deliveries needs less. Only `parts` and `bytes` are bounds for other orders.
     pub fn each_once(&self) -> Reads {
         let mut seen = vec![false; self.bytes.len()];
         let mut reads = Reads::default();
@@ -103,18 +104,19 @@ impl<K: Ord> Deliveries<K> {
         reads
     }
 
-    /// The least recently used part leaves first. Cost: n log n in the parts delivered.
+    /// Reads with LRU: the least recently used part is evicted first. Cost: n log n in the parts delivered.
     ///
     /// # Errors
     /// [`BoundError::BufferTooSmall`] if a delivery does not fit.
     pub fn lru(&self, buffer: u64) -> Result<Reads, BoundError> {
-        // The rank of a use: later is more.
+        // The rank of a use: later uses rank higher.
         self.replace(buffer, &mut |delivery, _| Some(delivery), Leaves::Lowest)
     }
 
-    /// The part delivered again last, or never, leaves first (Belady). For parts of one size nothing reads
-    /// fewer of them. For parts of different sizes it is a greedy choice that a better one may beat, as
-    /// finding the best is NP-hard: see [`Deliveries::fewest_bytes`]. Cost: n log n in the parts delivered.
+    /// Reads with OPT: the part whose next delivery is furthest ahead, or that has none, is evicted first
+    /// (Belady). For parts of one size this is the minimum. For parts of different sizes it is a greedy
+    /// choice that a better one may beat, because finding the best is NP-hard: see
+    /// [`Deliveries::fewest_bytes`]. Cost: n log n in the parts delivered.
     ///
     /// # Errors
     /// [`BoundError::BufferTooSmall`] if a delivery does not fit.
@@ -123,9 +125,9 @@ impl<K: Ord> Deliveries<K> {
         self.replace(buffer, &mut |_, part| next_use.pop_for(part), Leaves::Highest)
     }
 
-    /// The bytes that any buffer must read for these deliveries in this order, whatever it evicts: Belady's
-    /// choice with parts that may be cut, so that a byte is the unit and the choice exact. Cost: n log n in
-    /// the parts delivered.
+    /// The bytes that every buffer must read for these deliveries in this order, with any eviction. This is
+    /// Belady's choice with parts that may be cut, so that a byte is the unit and the choice exact. Cost: n
+    /// log n in the parts delivered.
     ///
     /// # Errors
     /// [`BoundError::BufferTooSmall`] if a delivery does not fit.
@@ -162,8 +164,8 @@ impl<K: Ord> Deliveries<K> {
         Ok(read)
     }
 
-    /// Plays the deliveries against a buffer in which a part has the rank it was given at its last use; a
-    /// part without one is not kept.
+    /// Plays the deliveries against a buffer. A part has the rank that its last use gave it; a part without a
+    /// rank is not kept.
     fn replace(
         &self,
         buffer: u64,
@@ -208,7 +210,7 @@ impl<K: Ord> Deliveries<K> {
         Ok(needed)
     }
 
-    /// Books what one delivery reads.
+    /// Counts the reads of one delivery.
     fn read<'a>(&self, reads: &mut Reads, parts: impl Iterator<Item = &'a usize>) {
         let before = reads.parts;
         for part in parts {
@@ -229,20 +231,20 @@ impl<K: Ord> Deliveries<K> {
     }
 }
 
-/// The deliveries still to come of each part, the next one at the end.
+/// The remaining deliveries of each part, the next one at the end.
 struct NextUses {
     uses: Vec<Vec<usize>>,
 }
 
 impl NextUses {
-    /// The part is being delivered: when is it again?
+    /// Removes the current delivery of the part, and returns its next one.
     fn pop_for(&mut self, part: usize) -> Option<usize> {
         self.uses[part].pop();
         self.uses[part].last().copied()
     }
 }
 
-/// Which end of the order of ranks leaves.
+/// The end of the order of ranks that is evicted.
 #[derive(Clone, Copy)]
 enum Leaves {
     Lowest,
@@ -284,7 +286,7 @@ mod tests {
         all.delivered.iter().map(bytes).max().unwrap_or(0)
     }
 
-    /// The fewest parts read, by trying every content of the buffer after every delivery.
+    /// The fewest parts read, found by trying every content of the buffer after every delivery.
     fn brute_force(all: &Deliveries<u32>, slots: u32) -> u64 {
         let mut best: BTreeMap<u32, u64> = [(0, 0)].into();
         for group in &all.delivered {
@@ -319,7 +321,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_delivery_are_together() {
-        // Part 0 would leave first, but it is delivered beside part 2.
+        // Part 0 would be evicted first, but it is delivered together with part 2.
         let all = deliveries(&[&[0, 1], &[0, 2], &[1, 2]]);
         assert_eq!(all.opt(2), Ok(Reads { loads: 3, parts: 4, bytes: 4 }));
         assert_eq!(all.opt(3), Ok(Reads { loads: 2, parts: 3, bytes: 3 }));

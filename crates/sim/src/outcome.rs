@@ -1,6 +1,7 @@
-//! The figures of runs: what a table of the papers shows, per run and over seeds.
+//! Figures of runs: the values in the papers' tables, per run and over seeds.
 //!
-//! Pure arithmetic, and the JSON form of `coscan sim run`. What the papers measured is compared elsewhere.
+//! This module is arithmetic, and the JSON form of `coscan sim run`. The comparison with the papers' values
+//! is elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -32,27 +33,27 @@ pub struct Measurement {
     pub requests: f64,
     /// Bytes read.
     pub bytes: f64,
-    /// The most bytes that operators kept at one time, beside the buffer or of it.
+    /// The maximum number of bytes that operators kept at one time, beside the buffer or as part of it.
     pub operator_bytes: f64,
-    /// Bytes that the same deliveries, in their order, would cost at least with the same buffer: what OPT, which
-    /// knows the future, reads. NaN where deliveries were not noted or a single one exceeds the buffer.
+    /// Minimum bytes for the same deliveries, in their order, with the same buffer: the reads of OPT, which
+    /// knows the future. NaN if deliveries were not noted or a single one exceeds the buffer.
     pub opt_bytes: f64,
-    /// Bytes if every part that is wanted were read once. NaN where deliveries were not noted.
+    /// Bytes if every wanted part were read once. NaN if deliveries were not noted.
     pub once_bytes: f64,
-    /// Seconds a query takes, mean over queries.
+    /// Seconds per query, mean over queries.
     pub latency_s: f64,
-    /// Queries that were cancelled or failed; they count in none of the times above but the total.
+    /// Queries that were cancelled or failed; of the times above they count only in the total.
     pub unfinished: usize,
-    /// Seconds a query takes, by kind: one figure per query.
+    /// Seconds per query, by kind: one figure for each query.
     pub latencies_s: BTreeMap<String, Vec<f64>>,
-    /// Seconds a query takes alone with an empty buffer, by kind: one figure per query.
+    /// Seconds per query alone with an empty buffer, by kind: one figure for each query.
     pub alone_s: BTreeMap<String, Vec<f64>>,
     /// The hash of the run's events and actions.
     pub trace_hash: u64,
 }
 
 impl Measurement {
-    /// Evaluates a run. `alone_s` holds the time alone of each query.
+    /// Evaluates a run. `alone_s` has the time alone of each query.
     pub fn of(world: &World, workload: &Workload, record: &RunRecord, alone_s: &[f64]) -> Self {
         let finished = || record.queries.iter().zip(alone_s).filter(|(q, _)| q.ending == Ending::Finished);
         let mut latencies_s = BTreeMap::<String, Vec<f64>>::new();
@@ -85,7 +86,7 @@ impl Measurement {
     }
 }
 
-/// What replacement alone could at best have saved, and what nothing can go below, in bytes.
+/// The bounds in bytes: the minimum by replacement alone, and the minimum of any method.
 fn bounds(world: &World, workload: &Workload, record: &RunRecord) -> (f64, f64) {
     let Some(delivered) = &record.deliveries else { return (f64::NAN, f64::NAN) };
     let queries: Vec<&Query> = workload.queries().map(|(_, query)| query).collect();
@@ -100,7 +101,7 @@ fn bounds(world: &World, workload: &Workload, record: &RunRecord) -> (f64, f64) 
     (opt, deliveries.each_once().bytes as f64)
 }
 
-/// How long each stream took, in seconds.
+/// The time of each stream, in seconds.
 fn stream_times(workload: &Workload, record: &RunRecord) -> impl Iterator<Item = f64> {
     let mut times = BTreeMap::new();
     for query in &record.queries {
@@ -125,7 +126,7 @@ pub const QUANTITIES: [Quantity<Measurement>; 11] = [
     Quantity { key: "latency_s", title: "avg query time (s)", of: |m| m.latency_s },
 ];
 
-/// What came of a scenario.
+/// The outcome of a scenario.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The scenario's name.
@@ -134,16 +135,16 @@ pub struct Outcome {
     pub points: Vec<PointOutcome>,
 }
 
-/// What came of one point.
+/// The outcome of one point.
 #[derive(Clone, Debug)]
 pub struct PointOutcome {
     /// The swept keys and their values.
     pub at: Vec<(String, String)>,
-    /// Policies in the order they were asked for.
+    /// Policies in the requested order.
     pub policies: Vec<PolicyOutcome>,
 }
 
-/// What came of one policy at one point.
+/// The outcome of one policy at one point.
 #[derive(Clone, Debug)]
 pub struct PolicyOutcome {
     /// The policy.
@@ -155,7 +156,7 @@ pub struct PolicyOutcome {
 }
 
 impl PointOutcome {
-    /// Sorts runs that come policy by policy, within a policy seed by seed.
+    /// Groups runs that are in the order of policies, then of seeds.
     pub fn new(point: &Point, policies: &[PolicyName], seeds: &[u64], runs: Vec<Measurement>) -> Self {
         let mut runs = runs.into_iter();
         let policies = policies.iter().map(|policy| PolicyOutcome {
@@ -178,7 +179,7 @@ impl PolicyOutcome {
         Summary::of(self.runs.iter().map(of).collect())
     }
 
-    /// The mean of the times of one kind of queries, over the queries of all runs; `None` without any.
+    /// The mean time of one kind of queries, over the queries of all runs; `None` without any.
     pub fn mean_latency_s(&self, kind: &str) -> Option<f64> {
         mean_of_kind(self.runs.iter().map(|run| &run.latencies_s), kind)
     }

@@ -1,6 +1,6 @@
-//! Where pages lie on the device: tables one after another, in a table column after column, in a column
-//! page after page. So a scan in table order reads a row-storage table sequentially, and every column of
-//! a column-storage table is a region of its own.
+//! Placement of pages on the device. Tables are one after another, in a table column after column, in a
+//! column page after page. So a scan in table order reads a row-storage table sequentially, and every column
+//! of a column-storage table is a separate region.
 
 use coscan_core::{ColumnNo, PageNo, PartLoad, TableId};
 
@@ -13,7 +13,7 @@ pub struct Placement {
     bytes: u64,
 }
 
-/// A column's region. Where all pages but the last have one size, as most have, no table is kept.
+/// A column's region. If all pages but the last have one size, as in most columns, no table is kept.
 #[derive(Clone, Debug)]
 enum Column {
     Even { base: u64, page_bytes: u64 },

@@ -1,8 +1,8 @@
-//! A recorded run as a workload: what the queries of a trace needed, to be run under another policy, buffer
-//! or device.
+//! A recorded run as a workload: the needs of a trace's queries, to run under another policy, buffer or
+//! device.
 //!
-//! `docs/traces.md` says what a replay keeps and what it cannot know. Reading the file is `coscan-trace`'s
-//! business, running the workload the host's.
+//! `docs/traces.md` lists the facts that a replay keeps and those that it cannot know. `coscan-trace` reads
+//! the file, and the host runs the workload.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,36 +14,36 @@ use thiserror::Error;
 use crate::operator::Operator;
 use crate::workload::{Query, Stream, Table, Workload, World};
 
-/// Why a trace cannot be replayed.
+/// The reason why a trace cannot be replayed.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// No scan was registered while the trace was recorded.
     #[error("the trace holds no scan: record a run with queries in it")]
     Empty,
-    /// A line says what cannot be.
+    /// A line has impossible content.
     #[error("line {line}: {what}; was the trace written by `--record`, and not changed?")]
     Line {
         /// The line, counted from 1.
         line: usize,
-        /// What cannot be.
+        /// The impossible content.
         what: String,
     },
-    /// The device that was asked for is impossible.
+    /// The requested device is impossible.
     #[error(transparent)]
     Device(#[from] SpecError),
 }
 
-/// How queries that followed each other are recognised.
+/// The recognition of queries that followed each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// They are not: every query starts when it was recorded to start.
+    /// None: every query starts at its recorded time.
     AsRecorded,
-    /// A query that began no later than this after another ended is taken for the next one of the same
-    /// client, and starts when that one ends.
+    /// A query that began at most this long after another ended counts as the next one of the same client. It
+    /// starts when that one ends.
     BackToBack(Span),
 }
 
-/// What a trace says about a run.
+/// The content of a trace.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// The tables, with all chunks that ever joined them.
@@ -54,59 +54,60 @@ pub struct Recording {
     pub loads: u64,
     /// The bytes that were read.
     pub bytes: u64,
-    /// Bytes read per second while reads were under way; `None` if nothing was read.
+    /// Bytes read per second while reads were in progress; `None` without reads.
     pub bandwidth: Option<f64>,
-    /// Bytes of decoded arrays per part at most, by table, chunk and column.
+    /// Maximum bytes of decoded arrays per part, by table, chunk and column.
     pub decoded: BTreeMap<(TableId, ChunkNo, ColumnNo), u64>,
     /// The settings of the run.
     pub header: Header,
 }
 
-/// A scan as the trace shows it.
+/// A scan in the trace.
 #[derive(Debug)]
 struct Seen {
     spec: ScanSpec,
     began: u64,
     ended: Option<u64>,
     unneeded: ChunkSet,
-    /// How long a worker took for each chunk, from its delivery to the worker's next request.
+    /// A worker's time for each chunk, from its delivery to the worker's next request.
     took: BTreeMap<ChunkNo, u64>,
-    /// What each worker was handed last, and when.
+    /// Each worker's last delivery, with its time.
     holds: BTreeMap<u32, (ChunkNo, u64)>,
-    /// Workers that were told that nothing is left.
+    /// Workers that were told that no chunk is left.
     finished: BTreeSet<u32>,
 }
 
 impl Arrivals {
-    /// Back to back with at most this many milliseconds between.
+    /// Back to back with at most `ms` milliseconds between.
     pub fn back_to_back_ms(ms: u64) -> Self {
         Arrivals::BackToBack(Span::from_millis(ms))
     }
 }
 
-/// What is to be different in a replay; what is `None` is as recorded.
+/// Changes for a replay; `None` means as recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WhatIf {
     /// The buffer in bytes.
     pub buffer_bytes: Option<u64>,
     /// Loads in flight at once.
     pub loads_in_flight: Option<u32>,
-    /// The device's bytes per second; as recorded means the recorded limit, else what reads got.
+    /// The device's bytes per second. As recorded: the recorded limit, otherwise the measured bandwidth of
+    /// reads.
     pub bandwidth: Option<u64>,
-    /// What the device takes for a read before data flow.
+    /// The device's latency of a read.
     pub latency: Span,
-    /// Processors; as recorded means no limit, because recorded times hold the waiting for processors.
+    /// Processors. As recorded: no limit, because recorded times include the waiting for processors.
     pub cores: Option<u32>,
 }
 
-/// A device for a trace that reads nothing, in bytes per second.
+/// Bandwidth of the device, in bytes per second, for a trace without reads.
 const BANDWIDTH_ASSUMED: u64 = 1_000_000_000;
 
 impl Recording {
     /// The machine of a replay.
     ///
     /// # Errors
-    /// If the device makes no sense, as with a bandwidth above 1 TiB/s.
+    /// If the device is implausible, for example with a bandwidth above 1 TiB/s.
     pub fn world(&self, what_if: &WhatIf) -> Result<World, ReplayError> {
         let limit = Some(self.header.read_limit_bytes_per_s).filter(|limit| *limit > 0);
         let recorded = || limit.or(self.bandwidth.map(|bandwidth| bandwidth as u64));
@@ -131,11 +132,11 @@ impl Recording {
         })
     }
 
-    /// Makes a workload of a trace. Cost: linear in the trace, but for logarithms.
+    /// Makes a workload of a trace. Cost: linear in the trace, except for logarithms.
     ///
     /// # Errors
-    /// The trace holds no scan, or a line that cannot be: it names what is not there, or is larger than anything that
-    /// was ever recorded.
+    /// If the trace has no scan, or an impossible line: one that names a missing item, or has a size above
+    /// the limits.
     pub fn new(header: Header, lines: &[Line], arrivals: Arrivals) -> Result<Self, ReplayError> {
         let mut reader = Reader::default();
         for (at, line) in lines.iter().enumerate() {
@@ -164,7 +165,7 @@ impl Recording {
     }
 }
 
-/// What has been read of a trace.
+/// The part of a trace read so far.
 #[derive(Debug, Default)]
 struct Reader {
     /// The time of the last line.
@@ -175,7 +176,7 @@ struct Reader {
     scans: BTreeMap<u64, Seen>,
     loads: u64,
     bytes: u64,
-    /// Columns that each load still lacks.
+    /// Missing columns of each load.
     in_flight: BTreeMap<u64, BTreeSet<u32>>,
     reading_since: u64,
     reading_ns: u64,
@@ -248,7 +249,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A table, or what joins one that is there already.
+    /// The layout of a table, or of chunks that join the table `joins`.
     fn layout(layout: &Layout, joins: Option<&TableLayout>) -> Result<TableLayout, String> {
         if bytes(layout).is_none_or(|bytes| bytes > BYTES_MAX) {
             return Err(format!("a table of more than {BYTES_MAX} bytes"));
@@ -265,7 +266,7 @@ impl Reader {
         Ok(new)
     }
 
-    /// What happened to a scan; those that were running before the trace began are left out.
+    /// Handles an event of a scan; scans that were running before the trace began are left out.
     fn of_scan(&mut self, record: &Record, ns: u64) -> Result<(), String> {
         let (scan, worker) = match record {
             Record::Deliver { scan, worker, .. }
@@ -319,16 +320,16 @@ impl Reader {
     }
 }
 
-/// A table has no more parts, in chunks and columns, than this.
+/// Maximum number of parts of a table, in chunks and columns.
 const PARTS_MAX: u64 = 1 << 26;
 
-/// No more bytes: an exabyte.
+/// Maximum bytes of a table: an exabyte.
 const BYTES_MAX: u64 = 1 << 60;
 
-/// And a scan no more workers.
+/// Maximum number of workers of a scan.
 const WORKERS_MAX: u32 = 1 << 16;
 
-/// The bytes of a table, if they can be counted.
+/// The bytes of a table, if the sum does not overflow.
 fn bytes(layout: &Layout) -> Option<u64> {
     let sum = |bytes: &[u64]| bytes.iter().try_fold(0u64, |sum, more| sum.checked_add(*more));
     match layout {
@@ -373,12 +374,12 @@ impl Seen {
 
     fn done_with(&mut self, worker: u32, ns: u64) {
         if let Some((chunk, since)) = self.holds.remove(&worker) {
-            // A chunk that was given back half consumed is handed out again.
+            // A chunk that was returned half consumed is delivered again.
             *self.took.entry(chunk).or_default() += ns - since;
         }
     }
 
-    /// Whether it ended before it had all it needed.
+    /// True if it ended before it had all its chunks.
     fn cut_short(&self) -> bool {
         self.finished.len() < self.spec.workers as usize
             && self.spec.chunks.iter().any(|c| !self.took.contains_key(&c) && !self.unneeded.contains(c))

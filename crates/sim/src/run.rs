@@ -1,7 +1,7 @@
-//! Runs a scenario: every point under every policy with every seed, on several threads.
+//! Execution of a scenario: every point under every policy with every seed, on several threads.
 //!
-//! Runs share nothing, so the threads only take turns at a list; results come in the order of the list
-//! whichever thread was first.
+//! Runs share nothing, so the threads take runs from a list. Results are in the order of the list,
+//! independent of the order of completion.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use crate::outcome::{Measurement, Outcome, PointOutcome};
 use crate::scenario::{Point, Scenario};
 use crate::workload::{Query, Stream, Workload, World};
 
-/// Why a scenario could not be run.
+/// The reason why a scenario could not be run.
 #[derive(Debug, Error)]
 pub enum ScenarioRunError {
     /// One of its runs did not end.
@@ -25,24 +25,24 @@ pub enum ScenarioRunError {
         scenario: String,
         /// The seed of the run.
         seed: u64,
-        /// What happened.
+        /// The error of the run.
         error: RunError,
     },
-    /// The registry lacks the policy that queries alone are timed with.
+    /// The registry lacks the policy for timing queries alone.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
 
-/// The queries of one seed and how long each takes alone.
+/// The queries of one seed and the time of each alone.
 struct Draw {
     workload: Workload,
     alone_s: Vec<f64>,
 }
 
-/// Runs a scenario under some policies and seeds. The outcome does not depend on `threads`.
+/// Runs a scenario under the given policies and seeds. The outcome is independent of `threads`.
 ///
 /// # Errors
-/// If a run cannot come to its end.
+/// If a run cannot end.
 pub fn run_scenario(
     scenario: &Scenario,
     policies: &[PolicyName],
@@ -80,20 +80,20 @@ fn draw(point: &Point, seed: u64, alone: &Alone<'_>) -> Result<Draw, RunError> {
     Ok(Draw { workload, alone_s })
 }
 
-/// Runs of chunks, from and to, and the processor time that the first and the last chunk take.
+/// Runs of chunks as first and end, with the processor time of the first and the last chunk.
 type Runs = Vec<(u32, u32, Span, Span)>;
 
-/// How long queries take by themselves with an empty buffer, each computed once.
+/// The times of queries alone with an empty buffer, each computed once.
 struct Alone<'a> {
     world: &'a World,
     policy: PolicyName,
-    /// Seconds by kind and what is read.
+    /// Seconds by kind and read chunks.
     known: Mutex<BTreeMap<(usize, Runs), f64>>,
 }
 
 impl Alone<'_> {
     fn seconds(&self, query: &Query) -> Result<f64, RunError> {
-        // Within a kind only the outer chunks differ, of which an unaligned query takes part.
+        // Within a kind only the outer chunks differ: an unaligned query processes a part of them.
         let work = |chunk| query.work_for(ChunkNo(chunk));
         let outer = |run: std::ops::Range<u32>| (run.start, run.end, work(run.start), work(run.end - 1));
         let runs = query.chunks.runs().map(outer).collect();
@@ -115,7 +115,7 @@ impl Alone<'_> {
     }
 }
 
-/// The results of `work` for 0 to `count`, in that order, by this many threads.
+/// The results of `work` for 0 to `count`, in that order, computed on `threads` threads.
 pub fn in_parallel<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(count));

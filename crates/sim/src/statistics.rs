@@ -1,4 +1,4 @@
-//! What is said of several values: a figure over seeds, and its name.
+//! Summaries of several values: a figure over seeds, and its name.
 
 pub use coscan_device::statistics::{median, quantile};
 
@@ -9,7 +9,7 @@ pub struct Quantity<R> {
     pub key: &'static str,
     /// Its name in tables.
     pub title: &'static str,
-    /// Its value in a run; not a number if the run has none.
+    /// Its value in a run; NaN if the run has none.
     pub of: fn(&R) -> f64,
 }
 
@@ -31,19 +31,19 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of at least one value.
+    /// The summary of at least one value.
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |share| interpolated(&values, share);
         Summary { median: at(0.5), quartiles: (at(0.25), at(0.75)) }
     }
 
-    /// The summary of what was not measured several times.
+    /// The summary of a single value.
     pub fn exactly(value: f64) -> Self {
         Summary { median: value, quartiles: (value, value) }
     }
 
-    /// The summary of a rising function of the values.
+    /// The summary of an increasing function of the values.
     pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
         Summary { median: of(self.median), quartiles: (of(self.quartiles.0), of(self.quartiles.1)) }
     }
@@ -69,7 +69,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Over the values that are numbers; `None` if there are none.
+    /// The spread of the values that are numbers; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
         let min = values.iter().copied().min_by(f64::total_cmp)?;
@@ -78,7 +78,7 @@ impl Spread {
     }
 }
 
-/// The mean; zero of nothing.
+/// The mean; zero without values.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (sum, count) = values.into_iter().fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
     if count == 0 { 0.0 } else { sum / f64::from(count) }

@@ -1,7 +1,7 @@
-//! What a run is made of: the world it happens in and the queries that come.
+//! The input of a run: its world and its queries.
 //!
-//! Plain data without choices left open. Where it comes from, a scenario file with its seed or a recorded
-//! trace, is not this file's business; what happens with it is the host's.
+//! The types are plain data without open choices. A scenario file with its seed or a recorded trace provides
+//! it, and the host runs it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,33 +22,34 @@ pub struct World {
     pub tables: Vec<Table>,
     /// The buffer manager's byte budget.
     pub buffer_bytes: u64,
-    /// How many loads may be in flight at once.
+    /// The maximum number of loads in flight.
     pub loads_in_flight: u32,
-    /// Below how many available chunks per worker a scan is starved.
+    /// The number of available chunks per worker below which a scan is starved.
     pub starved_below: u32,
     /// Processors; each serves one worker at a time.
     pub cores: u32,
-    /// Who goes first where there are more workers than processors.
+    /// The order of workers if there are more than processors.
     pub scheduler: Scheduler,
-    /// Processor time that a request to the device takes beside it; what is read has arrived when both are done.
+    /// Processor time of a request to the device, beside the device's time; data has arrived when both are
+    /// done.
     pub io_cost: Span,
-    /// And for each megabyte (10⁶ bytes) of it.
+    /// Additional processor time for each megabyte (10⁶ bytes) of the request.
     pub io_cost_per_mb: Span,
-    /// For how many workers the buffer manager keeps room, see
-    /// [`AbmConfig::processors`]; matters only where workers take room of the buffer.
+    /// The number of workers for which the buffer manager keeps room, see [`AbmConfig::processors`]. It
+    /// matters only if workers take room of the buffer.
     pub processors: u32,
-    /// Whether what operators keep takes room of the buffer.
+    /// True if operators' memory takes room of the buffer.
     pub operator_memory: OperatorMemory,
     /// Where the tables are stored.
     pub device: DeviceSpec,
-    /// Bytes of decoded arrays that the host keeps of a part once a worker has had it, by table, chunk and
+    /// Bytes of decoded arrays that the host keeps of a part after its first delivery, by table, chunk and
     /// column; empty if it keeps none.
     pub decoded: BTreeMap<(TableId, ChunkNo, ColumnNo), u64>,
 }
 
 impl World {
-    /// A machine with nothing on it, to fill in: the papers' settings, one processor, a disk that costs
-    /// nothing but transfer at 100 MB/s.
+    /// An empty machine to fill in: the papers' settings, one processor, a disk that costs only transfer at
+    /// 100 MB/s.
     pub fn plain() -> Self {
         let device = DeviceModel::SeekDisk { bytes_per_s: 100_000_000, seek: Span::ZERO };
         World {
@@ -67,8 +68,8 @@ impl World {
         }
     }
 
-    /// The settings of the buffer manager. A scan that processes a chunk is never taken
-    /// for a stalled one: simulated queries do not stop reading.
+    /// The settings of the buffer manager. A scan that processes a chunk never counts as stalled: simulated
+    /// queries do not stop reading.
     pub fn abm_config(&self) -> AbmConfig {
         AbmConfig {
             loads_in_flight_max: self.loads_in_flight,
@@ -80,20 +81,20 @@ impl World {
     }
 }
 
-/// Where the memory of operators comes from.
+/// The source of operators' memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OperatorMemory {
-    /// It is beside the buffer, as much as there is need of.
+    /// Beside the buffer, without limit.
     #[default]
     Beside,
-    /// The buffer has so much less, down to a quarter of its size; the rest is beside it.
+    /// Part of the buffer, down to a quarter of its size; the rest is beside it.
     OfBuffer,
 }
 
 /// A table and its name.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// What scenario files and figures call it.
+    /// Its name in scenario files and figures.
     pub name: String,
     /// Its chunks, columns and pages.
     pub layout: TableLayout,
@@ -102,32 +103,32 @@ pub struct Table {
 /// The queries of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
-    /// The kinds of queries, such as "F-10", which latencies are reported by.
+    /// The kinds of queries, such as "F-10". Latencies are reported per kind.
     pub kinds: Vec<String>,
     /// Streams, each of which runs its queries one after another.
     pub streams: Vec<Stream>,
-    /// When the buffer gets another size, and which, in bytes.
+    /// Changes of the buffer's size: time and bytes.
     pub budget_changes: Vec<(Instant, u64)>,
 }
 
 impl Workload {
-    /// All queries with the number of their stream, in the order that names their scans.
+    /// All queries with the number of their stream, in the order that defines the ids of their scans.
     pub fn queries(&self) -> impl Iterator<Item = (usize, &Query)> {
         self.streams.iter().enumerate().flat_map(|(at, stream)| stream.queries.iter().map(move |q| (at, q)))
     }
 }
 
 /// Queries that run back to back. A workload of streams with one query each is open: queries arrive
-/// when they arrive, however busy the system is.
+/// independently of the load.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// When its first query arrives.
+    /// The arrival of its first query.
     pub start: Instant,
     /// Its queries.
     pub queries: Vec<Query>,
 }
 
-/// One query: what it reads and what it does with it.
+/// One query: its reads and its work on them.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// Its kind, as an index into [`Workload::kinds`].
@@ -138,29 +139,29 @@ pub struct Query {
     pub columns: ColumnSet,
     /// The chunks it needs.
     pub chunks: ChunkSet,
-    /// In which order it takes them.
+    /// The order in which it takes them.
     pub order: DeliveryOrder,
-    /// How many chunks it works on at once.
+    /// The number of chunks that it processes at once.
     pub workers: u32,
-    /// How much it counts.
+    /// Its weight.
     pub weight: u32,
-    /// Bytes of the buffer that a worker takes beside the chunk it holds.
+    /// Bytes of the buffer that a worker takes besides its chunk.
     pub workspace_bytes: u64,
     /// Processor time for each chunk of the table, by chunk number.
     pub work: Arc<[Span]>,
-    /// What it does with its chunks, and what else it reads for that.
+    /// Its work on its chunks, and its other input.
     pub operator: Operator,
-    /// Chunks of other tables that go with its own, beside those that its operator announces.
+    /// Matching chunks of other tables, besides those that its operator announces.
     pub matching: Vec<MatchingChunks>,
-    /// When it is cancelled, counted from its start, if it is still running then.
+    /// The time from its start after which it is cancelled, if it is still running.
     pub cancel_after: Option<Span>,
 }
 
 impl Query {
-    /// What a scan of these chunks announces, of its own table or of its operator's input.
+    /// The announcement of a scan of these chunks, of its own table or of its operator's input.
     ///
     /// # Panics
-    /// If the operator has no input and the scan is one of it.
+    /// If the operator has no input and `side` is the input.
     pub fn spec(&self, side: Side, chunks: ChunkSet, order: DeliveryOrder) -> ScanSpec {
         let (table, columns) = self.reads(side);
         let matching = match side {
@@ -182,7 +183,7 @@ impl Query {
     /// The table and the columns it reads.
     ///
     /// # Panics
-    /// If the operator has no input and that is asked for.
+    /// If the operator has no input and `side` is the input.
     pub fn reads(&self, side: Side) -> (TableId, &ColumnSet) {
         match side {
             Side::Own => (self.table, &self.columns),
@@ -201,7 +202,7 @@ impl Query {
     /// Processor time for one chunk of either side.
     ///
     /// # Panics
-    /// If the operator has no input and the chunk is one of it.
+    /// If the operator has no input and `side` is the input.
     pub fn work_of(&self, side: Side, chunk: ChunkNo) -> Span {
         match side {
             Side::Own => self.work_for(chunk),

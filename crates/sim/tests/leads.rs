@@ -1,10 +1,11 @@
-//! What sharing gains: the workload of 2007 under every policy, in virtual time, against margins.
+//! Gains by sharing: the workload of 2007 under every policy, in virtual time, compared with margins.
 //!
-//! What a policy decides may change, and golden traces change with it. What it may not lose is its lead. Each line has the mean of
-//! a ratio over the first six seeds, as it was measured; the means over twenty seeds differ from it by 5 % at most. A mean that is
-//! 8 % above it is a lead that shrinks. `planted/run.sh` puts faults into the policies, each of which loses a lead.
+//! Decisions of a policy may change, and golden traces with them. Its lead must not shrink. Each line has the
+//! measured mean of a ratio over the first six seeds; the means over twenty seeds differ from it by at most 5
+//! %. A mean that is 8 % above it is a shrinking lead. `planted/run.sh` puts faults into the policies; each
+//! of them costs a lead.
 //!
-//! What the papers measured is compared by `coscan repro`, not here.
+//! `coscan repro` compares with the papers' values.
 
 use coscan_core::PolicyName;
 use coscan_sim::outcome::{Measurement, PointOutcome};
@@ -13,7 +14,7 @@ use coscan_sim::scenario::Scenario;
 
 const SEEDS: usize = 6;
 
-/// A mean may be so much above what is stated.
+/// The tolerated ratio of a mean to the stated one.
 const MARGIN: f64 = 1.08;
 
 type Figure = fn(&Measurement) -> f64;
@@ -22,7 +23,7 @@ const STREAM: (&str, Figure) = ("stream time", |run| run.stream_time_s);
 const LATENCY: (&str, Figure) = ("normalised latency", |run| run.normalised_latency);
 const BYTES: (&str, Figure) = ("bytes", |run| run.bytes);
 
-/// A policy, a figure, the policy with which it is compared, and the mean of the ratios.
+/// A policy, a figure, the policy that it is compared with, and the mean of the ratios.
 type Lead = (&'static str, (&'static str, Figure), &'static str, f64);
 
 /// Row storage.

@@ -1,4 +1,4 @@
-//! Scenarios of slow media: the documented example, figures by hand, mistakes with their place.
+//! Scenarios of slow media: the documented example, figures computed by hand, mistakes with their place.
 
 use coscan_sim::media::{MediaOutcome, run};
 use coscan_sim::scenario::{MediaScenario, Setting};
@@ -43,7 +43,7 @@ fn a_scan_takes_what_the_library_says() {
         let outcome = play(&alone, &[], policy);
         assert_eq!((outcome.transfer_s, outcome.switch_s, outcome.fetches), (2560.0, 30.0, 80), "{policy}");
     }
-    // 0.125 s for each MiB, all of it or that of the last fragment after the last transfer.
+    // 0.125 s for each MiB: for all of them, or for those of the last fragment after the last transfer.
     let rest = |policy| {
         let outcome = play(&alone, &[], policy);
         (outcome.total_s - outcome.transfer_s - outcome.switch_s - outcome.seek_s).round()

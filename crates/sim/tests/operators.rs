@@ -1,6 +1,6 @@
-//! Operators in runs, against a model: small tables with rows, whose keys run over borders of chunks, queries of all
-//! kinds at once, under every policy. What each query was handed, in order, has to be enough for the right result, and what
-//! it kept has to be within its bound.
+//! Operators in runs, against a model. Small tables have rows whose keys cross borders of chunks. Queries of
+//! all kinds run at once, under every policy. The deliveries of each query, in order, must suffice for the
+//! right result, and its memory must be within its bound.
 //!
 //! `COSCAN_SEEDS=A..B` chooses seeds; a failure prints its own.
 
@@ -18,7 +18,7 @@ use coscan_sim::operator::{
 use coscan_sim::workload::{OperatorMemory, Query, Stream, Table, Workload, World};
 use fastrand::Rng;
 
-/// A table with rows: a key and a value each, in the order of the key.
+/// A table with rows: each a key and a value, in the order of the key.
 struct Data {
     chunks: Vec<Vec<(Key, u64)>>,
     known: Arc<[ChunkRows]>,
@@ -29,7 +29,7 @@ const GROUP_BYTES: u64 = 10;
 const ROW_BYTES: u64 = 3;
 
 impl Data {
-    /// Chunks of up to nine rows with keys from 0 on; some runs of one key are longer than chunks.
+    /// Draws chunks of up to nine rows with keys from 0 on; some runs of one key are longer than chunks.
     fn draw(rng: &mut Rng, chunks: usize) -> Self {
         let mut key = 0;
         let mut left = 0;
@@ -68,7 +68,7 @@ impl Data {
         (0..).map(ChunkNo).zip(self.known.iter()).filter(move |(_, chunk)| overlaps(chunk)).map(|(at, _)| at)
     }
 
-    /// How many of its chunks one of the outer side's overlaps, at most.
+    /// The maximum number of its chunks that one chunk of the outer side overlaps.
     fn overlapped_at_most(&self, outer: &Data) -> u64 {
         outer.known.iter().map(|chunk| self.overlapped(chunk.keys).count()).max().unwrap() as u64
     }
@@ -77,7 +77,7 @@ impl Data {
         self.known.iter().map(|chunk| chunk.bytes).max().unwrap()
     }
 
-    /// Over how many chunks the longest run of one key goes.
+    /// The number of chunks of the longest run of one key.
     fn longest_run(&self) -> u64 {
         let mut count = BTreeMap::<Key, BTreeSet<usize>>::new();
         for (at, rows) in self.chunks.iter().enumerate() {
@@ -165,7 +165,7 @@ fn workload(rng: &mut Rng, tables: &[Data; 2]) -> Workload {
     }
 }
 
-/// What a query was handed, in order.
+/// The deliveries of a query, in order.
 fn handed(deliveries: &[Delivery], query: usize) -> Vec<(Side, ChunkNo)> {
     deliveries.iter().filter(|d| d.query == query).map(|d| (d.side, d.chunk)).collect()
 }
@@ -174,7 +174,7 @@ fn of_side(handed: &[(Side, ChunkNo)], side: Side) -> Vec<ChunkNo> {
     handed.iter().filter(|(of, _)| *of == side).map(|(_, chunk)| *chunk).collect()
 }
 
-/// Each of these, once, in any order.
+/// True if the chunks are the wanted ones, each once, in any order.
 fn each_once(chunks: &[ChunkNo], wanted: &ChunkSet) -> bool {
     chunks.len() == wanted.len() as usize && chunks.iter().copied().collect::<ChunkSet>() == *wanted
 }
@@ -183,7 +183,7 @@ fn ascending(chunks: &[ChunkNo]) -> bool {
     chunks.windows(2).all(|pair| pair[0] < pair[1])
 }
 
-/// Ascending from anywhere to the end, and on from the beginning.
+/// True if the chunks ascend from any start to the end, and then from the beginning.
 fn ascending_around(chunks: &[ChunkNo]) -> bool {
     let turns = chunks.windows(2).filter(|pair| pair[0] > pair[1]).count();
     turns == 0 || turns == 1 && chunks[chunks.len() - 1] < chunks[0]
@@ -204,7 +204,8 @@ fn joined(outer: &[(Key, u64)], inner: &[(Key, u64)], into: &mut BTreeMap<Key, u
     }
 }
 
-/// Groups the chunks in this order, the border groups waiting; the result and the most that waited.
+/// Groups the chunks in this order; border groups wait. Returns the result and the maximum number of waiting
+/// groups.
 fn grouped(data: &Data, chunks: &[ChunkNo], set: &ChunkSet) -> (BTreeMap<Key, u64>, usize) {
     let mut borders = BorderGroups::of(set.iter().map(|chunk| data.known[chunk.index()].keys));
     let (mut done, mut most) = (Vec::new(), 0);
@@ -219,8 +220,8 @@ fn grouped(data: &Data, chunks: &[ChunkNo], set: &ChunkSet) -> (BTreeMap<Key, u6
     (result, most)
 }
 
-/// The joined rows and pairs of chunks, if every outer chunk is joined with the inner ones that came with it and those that
-/// it overlaps and two neighbours may have left.
+/// The joined rows and pairs of chunks. Every outer chunk is joined with the inner ones that came with it,
+/// and with overlapping ones that two neighbours may have left.
 fn joined_by_chunks(tables: &[Data; 2], handed: &[(Side, ChunkNo)]) -> (BTreeMap<Key, u64>, u64) {
     let [own, other] = tables;
     let (mut result, mut pairs) = (BTreeMap::new(), 0);
@@ -248,7 +249,8 @@ fn joined_by_chunks(tables: &[Data; 2], handed: &[(Side, ChunkNo)]) -> (BTreeMap
     (result, pairs)
 }
 
-/// What a query was handed gives the right result, in the order that it relies on, and what it kept is within its bound.
+/// Checks that the deliveries of a query give the right result, in the order that it relies on, and that its
+/// memory is within its bound.
 fn check(query: &Query, tables: &[Data; 2], handed: &[(Side, ChunkNo)], record: &QueryRecord) {
     let [own, other] = tables;
     let (mine, inputs) = (of_side(handed, Side::Own), of_side(handed, Side::Input));
@@ -318,7 +320,7 @@ fn check(query: &Query, tables: &[Data; 2], handed: &[(Side, ChunkNo)], record: 
             let mut direct = BTreeMap::new();
             joined(&rows, &other.chunks.concat(), &mut direct);
             assert_eq!((result, kept.output), (direct, pairs));
-            // The outer chunk and the inner ones at hand, and two more.
+            // The outer chunk and its inner ones, and two more.
             let at_hand = (2 + other.overlapped_at_most(own)) * other.largest();
             assert!(kept.bytes <= own.largest() + at_hand, "{kept:?}");
         }
@@ -426,8 +428,8 @@ fn input(data: &Data) -> Input {
     Input { table: TableId(1), columns, work, rows: data.known.clone() }
 }
 
-/// A scan is under way when the merge join comes: its outer side joins it, the inner one goes to the matching chunk, and
-/// both come around.
+/// A scan is in progress when the merge join starts. Its outer side joins the scan, the inner one goes to the
+/// matching chunk, and both come around.
 #[test]
 fn a_merge_join_attaches_and_comes_around() {
     let tables = clustered();
@@ -460,7 +462,8 @@ fn the_first_rows_are_found_without_reading_the_rest() {
     }
 }
 
-/// The scan that is under way is at the second chunk of the first window: those behind it come before the first.
+/// The scan in progress is at the second chunk of the first window: the chunks after it come before the
+/// first.
 #[test]
 fn rows_that_leave_in_order_wait_within_their_memory() {
     let tables = clustered();
@@ -475,7 +478,7 @@ fn rows_that_leave_in_order_wait_within_their_memory() {
     }
 }
 
-/// What a hash table takes of the buffer, other queries do not find there any more.
+/// The memory that a hash table takes of the buffer is unavailable to other queries.
 #[test]
 fn memory_of_operators_may_be_of_the_buffer() {
     let tables = clustered();

@@ -1,5 +1,4 @@
-//! Traces as somebody might have changed them: what cannot be is an error that names the line, never a panic and never
-//! hours of work.
+//! Edited traces: an impossible line is an error that names the line, never a panic and never hours of work.
 
 use coscan_sim::host::{self, Observe};
 use coscan_sim::replay::{Arrivals, Recording, ReplayError, WhatIf};
@@ -30,7 +29,7 @@ fn recording(lines: &[&str]) -> Result<Recording, ReplayError> {
 
 #[test]
 fn a_table_that_grows_columns_is_replayed() {
-    // The scan before it grew, and one of all there is.
+    // One scan before the table grew, and one of all chunks and columns.
     let later = scan("[0,1]", "[[0,4]]").replace("\"scan\":1", "\"scan\":2").replace("\"ns\":3", "\"ns\":4");
     let early = scan("[0]", "[[0,2]]").replace("\"ns\":3", "\"ns\":1");
     let recording = recording(&[TABLE, &early, GROWN, &later]).unwrap();

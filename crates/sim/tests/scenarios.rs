@@ -1,4 +1,4 @@
-//! The scenarios as a whole: same seed, same run; errors that say where; the core's invariants in runs.
+//! Scenarios as a whole: same seed, same run; errors with their place; the core's invariants in runs.
 
 use coscan_core::registry;
 use coscan_sim::host::{Ending, Observe, run};
@@ -40,7 +40,7 @@ fn every_policy_keeps_the_invariants_and_finishes_every_query() {
     }
 }
 
-/// What no eviction can go below is below what was read, and every part has to be read once.
+/// The lower bound of every eviction is below the bytes read, and every part must be read once.
 #[test]
 fn bounds_are_bounds() {
     let scenario = scenario(&["random.streams=6", "seeds=2"]);
@@ -67,7 +67,7 @@ fn a_read_costs_processor_time() {
     };
     let (free, paid) = (cpu("system.io_cost=0ms"), cpu("system.io_cost=3ms"));
     let more = paid.cpu_busy.as_nanos() - free.cpu_busy.as_nanos();
-    // Rounded per job to less than a nanosecond; both runs read alike.
+    // Rounded per job to less than a nanosecond; both runs have the same reads.
     assert_eq!(paid.requests, free.requests);
     assert!(more.abs_diff(paid.requests * 3_000_000) < 1_000, "{more} for {} reads", paid.requests);
 }
@@ -106,7 +106,7 @@ fn a_setting_that_does_not_fit_is_reported_with_its_key() {
     assert!(message.contains("random.queries"), "{message}");
 }
 
-/// The example of `docs/scenarios.md` is a scenario, every key of it, and runs.
+/// The example of `docs/scenarios.md`, with every key, is a valid scenario and runs.
 #[test]
 fn the_documented_example_runs() {
     let docs = include_str!("../../../docs/scenarios.md");
@@ -122,7 +122,7 @@ fn the_documented_example_runs() {
     }
 }
 
-/// A scan of 8 chunks of 8 MB that costs next to nothing but its reads, on a device of these keys.
+/// A scan of 8 chunks of 8 MB that costs almost only its reads, on a device with these keys.
 fn on_device(device: &str) -> String {
     format!(
         "name = \"t\"\ntitle = \"t\"\npolicies = [\"normal\"]\n\
@@ -151,7 +151,7 @@ fn tables_that_nobody_can_simulate_are_refused_before_there_is_room_for_them() {
     assert!(message.contains("1000000000000 chunks of 1 columns are too many"), "{message}");
 }
 
-/// How long that scan takes, in seconds, and how many queries did not finish.
+/// The time of that scan, in seconds, and the number of unfinished queries.
 #[track_caller]
 fn scan_on(device: &str) -> (f64, usize) {
     let scenario = Scenario::parse("test.toml", &on_device(device), &[]).unwrap_or_else(|e| panic!("{e}"));
@@ -175,7 +175,7 @@ const RAID: &str = "kind = \"raid\"\nlevel = 0\ndisks = 4\nstripe_unit = \"1MB\"
 const PARALLEL: &str = "kind = \"parallel\"\nrequests = 16\nlatency = \"10ms\"\n\
                         bandwidth_each = \"40MB/s\"\nbandwidth = \"1GB/s\"\n";
 
-/// One read at a time, so that a read of 8 MB takes what the numbers say.
+/// One read at a time, so that the time of a read of 8 MB follows from the numbers.
 #[test]
 fn every_kind_of_device_takes_the_time_it_says() {
     takes(PERFECT, 8.0 * 0.1);
@@ -191,8 +191,8 @@ fn every_kind_of_device_takes_the_time_it_says() {
     takes(PARALLEL, 8.0 * (0.01 + 0.2));
 }
 
-/// 64 MB in the outermost zone: what the medium gives, 334 sectors a revolution less the skews, or the bus at 99 us for
-/// a block, whichever is slower.
+/// 64 MB in the outermost zone. The slower of medium and bus decides: the medium with 334 sectors a
+/// revolution minus the skews, the bus with 99 us per block.
 #[test]
 fn drives_known_to_the_sector_serve_scenarios_and_end_somewhere() {
     let drive = "kind = \"hard-disk\"\ndrive = \"atlas10k\"\nqueue_depth = 2\nschedule = \"c-look\"";
@@ -223,7 +223,7 @@ fn wrappers_change_what_they_say() {
     let with = |section: &str| format!("{PERFECT}{section}");
     // The bucket holds one chunk: the first starts at once, the others when 8 MB have been earned.
     takes(&with("[device.throttle]\nlimit = \"40MB/s\"\nburst = \"8MB\"\n"), 0.1 + 7.0 * 0.2);
-    // A second's worth by default: the first five chunks and what is earned meanwhile go through.
+    // A second's worth by default: the first five chunks and those earned meanwhile pass.
     takes(&with("[device.throttle]\nlimit = \"64MB/s\"\n"), 8.0 * 0.1);
     takes(&with("[device.delay]\nleast = \"50ms\"\nmost = \"50ms\"\n"), 8.0 * 0.15);
     assert_eq!(scan_on(&with("[device.faults]\nprobability = \"0%\"\n")).1, 0);
@@ -250,7 +250,7 @@ fn the_documented_devices_run() {
     }
 }
 
-/// Each mistake with the key it is reported for, and what the message says.
+/// Each mistake with its reported key and a part of the message.
 const DEVICE_MISTAKES: &[(&str, &str, &str)] = &[
     (
         "kind = \"flopy\"",
@@ -275,7 +275,7 @@ const DEVICE_MISTAKES: &[(&str, &str, &str)] = &[
     ("kind = \"disk\"\nbandwith = \"1MB/s\"", "device.bandwith", "unknown field"),
 ];
 
-/// Of the arrays and parallel devices above, with one text put in place of another.
+/// Mistakes in the arrays and parallel devices above, with one text replaced by another.
 const CHANGED_MISTAKES: &[(&str, &str, &str, &str, &str)] = &[
     (RAID, "disks = 4", "disks = 0", "device.disks", "at least 1"),
     (
@@ -358,7 +358,7 @@ fn with_operator(operator: &str, more: &str) -> String {
     )
 }
 
-/// What the operator of that class keeps at most, in bytes, and how often the table is read.
+/// The maximum memory of that class's operator, in bytes, and the number of times that the table is read.
 #[track_caller]
 fn kept_by(text: &str) -> (f64, f64) {
     let scenario = Scenario::parse("test.toml", text, &[]).unwrap_or_else(|e| panic!("{e}"));
@@ -393,7 +393,7 @@ fn every_operator_can_be_written_and_keeps_what_it_says() {
     assert_eq!(kept_by(&whole), (0.0, 1.0));
 }
 
-/// Each mistake in an operator with other keys of its class, the key it is reported for, and what the message says.
+/// Each mistake in an operator with other keys of its class, its reported key, and a part of the message.
 const OPERATOR_MISTAKES: &[(&str, &str, &str, &str)] = &[
     (
         "kind = \"sort\"",

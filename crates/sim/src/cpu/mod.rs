@@ -1,8 +1,8 @@
-//! Processors: n cores, each job on at most one of them at a time, and who goes first when there are more.
+//! Processors: n cores, each job on at most one of them at a time, and the shares of more jobs than cores.
 //!
-//! With no more jobs than cores each runs at full speed. With more, a [`Scheduler`] says who gets how much: even
-//! shares, as in Cooperative Scans 2004, §3.1, where n queries get 1/n each; or those first that have slept, as
-//! time-sharing systems do. No caches, no costs of switching.
+//! With at most as many jobs as cores, each runs at full speed. With more, a [`Scheduler`] divides the cores.
+//! Even shares are those of Cooperative Scans 2004, §3.1, where n queries get 1/n each. Alternatively jobs
+//! that have slept go first, as in time-sharing systems. Caches and costs of switching are not modelled.
 
 mod sleepers_first;
 
@@ -11,7 +11,7 @@ use coscan_device::SharedRate;
 
 use sleepers_first::SleepersFirst;
 
-/// What a job is for. A worker's jobs, one after another, have the same name.
+/// A job. The consecutive jobs of a worker have the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Job {
     /// A worker processes its chunk.
@@ -20,19 +20,19 @@ pub enum Job {
     Read(usize),
 }
 
-/// Who gets how much of the processors.
+/// The division of the processors among jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
-    /// All jobs get the same.
+    /// All jobs get equal shares.
     ProcessorSharing,
-    /// Jobs of threads that slept, in sum up to `credit`, longer than they ran go before the others.
+    /// Jobs of threads that slept longer than they ran go first; the difference counts up to `credit`.
     SleepersFirst {
-        /// What a thread has when it is new, and at most.
+        /// The credit of a new thread, and the maximum.
         credit: Span,
     },
 }
 
-/// Cores with jobs on them. Every call costs time logarithmic in the jobs with even shares, else linear.
+/// Cores with jobs on them. Cost of a call: with even shares logarithmic in the jobs, otherwise linear.
 #[derive(Debug)]
 pub struct Cpu {
     cores: Cores,
@@ -48,7 +48,7 @@ impl Cpu {
     /// Idle processors.
     ///
     /// # Panics
-    /// If there are none.
+    /// If the number is zero.
     pub fn new(cores: u32, scheduler: Scheduler) -> Self {
         let cores = match scheduler {
             Scheduler::ProcessorSharing => Cores::Shared(SharedRate::new(u64::from(cores), 1)),
@@ -68,7 +68,7 @@ impl Cpu {
         }
     }
 
-    /// Ends a job before its time; if it ended without having been reported, it will not be.
+    /// Ends a job early. If it ended without having been reported, it will not be reported.
     pub fn cancel(&mut self, now: Instant, job: Job) {
         match &mut self.cores {
             Cores::Shared(cores) => drop(cores.cancel(now, job)),
@@ -76,7 +76,7 @@ impl Cpu {
         }
     }
 
-    /// When the next job ends, or shares change, if no job comes or goes before.
+    /// The next end of a job or change of shares, if no job starts or is cancelled first.
     pub fn next_completion(&self) -> Option<Instant> {
         match &self.cores {
             Cores::Shared(cores) => cores.next_completion(),
@@ -84,7 +84,7 @@ impl Cpu {
         }
     }
 
-    /// Appends the jobs that end up to `now`, in the order they end.
+    /// Appends the jobs that end up to `now`, in the order of their ends.
     pub fn advance(&mut self, now: Instant, done: &mut Vec<Job>) {
         match &mut self.cores {
             Cores::Shared(cores) => cores.advance(now, done),
@@ -92,7 +92,7 @@ impl Cpu {
         }
     }
 
-    /// How many jobs are under way.
+    /// The number of running jobs.
     pub fn running(&self) -> usize {
         match &self.cores {
             Cores::Shared(cores) => cores.running(),
@@ -100,7 +100,7 @@ impl Cpu {
         }
     }
 
-    /// Time that cores were in use, added up over them, to the last call with a time.
+    /// Time that cores were in use, in total, up to the last call with a time.
     pub fn busy(&self) -> Span {
         match &self.cores {
             Cores::Shared(cores) => cores.busy(),

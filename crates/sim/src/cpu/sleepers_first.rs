@@ -1,9 +1,9 @@
-//! Cores that serve first whoever has slept, as time-sharing systems do.
+//! Cores that prefer threads that have slept, as time-sharing systems do.
 //!
-//! A thread has credit: full when it is new, less by the time it runs, more by the time it has nothing to do, up
-//! to a maximum (Linux 2.6 kept such a sleep average, of at most a second). Threads with credit share the cores
-//! evenly; the others share what these leave. Two classes in place of a scale of priorities, and no time slices:
-//! enough to show what it means for a scan that it waits for I/O.
+//! A thread has credit. It is full for a new thread, decreases while the thread runs, and increases while it
+//! has no job, up to a maximum (Linux 2.6 kept such a sleep average, of at most a second). Threads with
+//! credit share the cores evenly; the others share the rest. There are two classes in place of a scale of
+//! priorities, and no time slices. This is enough to show the effect of waiting for I/O on a scan.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use coscan_core::{Instant, Span};
 
 use super::Job;
 
-/// Binary digits behind the nanosecond in which service is kept.
+/// Fractional binary digits of a nanosecond in service.
 const FRACTION_BITS: u32 = 24;
 
 /// A thread with a job.
@@ -23,7 +23,7 @@ struct Running {
     credit: u128,
 }
 
-/// A thread without one.
+/// A thread without a job.
 #[derive(Debug)]
 struct Asleep {
     credit: u128,
@@ -34,16 +34,16 @@ struct Asleep {
 pub(super) struct SleepersFirst {
     cores: u128,
     credit_max: u128,
-    /// In the order they came.
+    /// In the order of their starts.
     running: Vec<Running>,
     asleep: BTreeMap<Job, Asleep>,
     finished: VecDeque<Job>,
-    /// Where time stands, in fractions of a nanosecond.
+    /// The current time, in fractions of a nanosecond.
     now: u128,
     busy: u128,
 }
 
-/// A share of a core for each of some jobs: `cores / jobs`, at most one.
+/// The share of a core that each of some jobs gets: `cores / jobs`, at most one.
 #[derive(Clone, Copy)]
 struct Share {
     cores: u128,
@@ -59,7 +59,7 @@ impl Share {
         time * self.cores / self.jobs
     }
 
-    /// How long it takes to receive a service, rounded up; never if there is no core.
+    /// The time in which a service is received, rounded up; `None` without cores.
     fn time(self, service: u128) -> Option<u128> {
         (self.cores > 0).then(|| (service * self.jobs).div_ceil(self.cores))
     }
@@ -67,7 +67,7 @@ impl Share {
 
 impl SleepersFirst {
     /// # Panics
-    /// If there are no cores.
+    /// If the number of cores is zero.
     pub fn new(cores: u32, credit: Span) -> Self {
         assert!(cores > 0, "jobs need a processor");
         SleepersFirst {
@@ -82,7 +82,7 @@ impl SleepersFirst {
     }
 
     /// # Panics
-    /// If the job is running already.
+    /// If the job is running.
     pub fn start(&mut self, now: Instant, job: Job, work: Span) {
         self.catch_up(now);
         assert!(self.running.iter().all(|r| r.job != job), "{job:?} is running already");
@@ -99,7 +99,7 @@ impl SleepersFirst {
         self.finished.retain(|finished| *finished != job);
     }
 
-    /// When the next job ends or the next credit is used up.
+    /// The next end of a job or of a credit.
     pub fn next_change(&self) -> Option<Instant> {
         if !self.finished.is_empty() {
             return Some(instant(self.now));
@@ -138,7 +138,7 @@ impl SleepersFirst {
         times.min()
     }
 
-    /// Lets work be done up to `now`.
+    /// Performs the work up to `now`.
     fn catch_up(&mut self, now: Instant) {
         let until = fraction(now.as_nanos());
         while let Some(time) = self.time_to_change().filter(|time| self.now + time <= until) {
@@ -149,7 +149,7 @@ impl SleepersFirst {
         }
     }
 
-    /// Lets time pass in which shares do not change.
+    /// Advances a time in which shares do not change.
     fn work_for(&mut self, time: u128) {
         let (favoured, others) = self.shares();
         self.busy += time * self.cores.min(self.running.len() as u128);
@@ -176,7 +176,7 @@ fn fraction(ns: u64) -> u128 {
     u128::from(ns) << FRACTION_BITS
 }
 
-/// The first whole nanosecond not before.
+/// The first whole nanosecond that is not before `at`.
 fn instant(at: u128) -> Instant {
     let ns = at.div_ceil(1 << FRACTION_BITS);
     Instant::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
@@ -196,7 +196,7 @@ mod tests {
         Job::Read(number)
     }
 
-    /// The number of each job and when it ends, in milliseconds.
+    /// The number and the end of each job, in milliseconds.
     fn ends(cores: &mut SleepersFirst, until_ms: u64) -> Vec<(usize, u64)> {
         let mut ends = Vec::new();
         while let Some(next) = cores.next_change().filter(|next| *next <= at(until_ms)) {
@@ -214,7 +214,7 @@ mod tests {
     fn who_has_used_up_its_credit_waits_for_who_has_not() {
         let mut cores = SleepersFirst::new(1, Span::from_millis(100));
         cores.start(at(0), job(1), Span::from_millis(400));
-        // At 200 the first has no credit left; the second runs alone until its own is used up at 300, then
+        // At 200 the first has no credit left. The second runs alone until its own is used up at 300. Then
         // they share: the second needs 50 more, which takes 100.
         assert_eq!(ends(&mut cores, 200), []);
         cores.start(at(200), job(2), Span::from_millis(150));
@@ -227,7 +227,7 @@ mod tests {
         let mut cores = SleepersFirst::new(1, Span::from_millis(100));
         cores.start(at(0), job(1), Span::from_millis(1_000));
         cores.start(at(0), job(2), Span::from_millis(100));
-        // Even shares while both have credit, so both are done with it at 200, and so is the second job.
+        // Even shares while both have credit. At 200 both have used it up, and the second job ends.
         assert_eq!(ends(&mut cores, 200), [(2, 200)]);
         // It slept 30 ms: its next job goes first for that long, then shares.
         cores.advance(at(230), &mut Vec::new());

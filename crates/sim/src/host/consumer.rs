@@ -1,8 +1,10 @@
-//! How a query goes through its chunks: what it registers, when it asks for the next chunk, what it keeps meanwhile.
+//! The way of a query through its chunks: the scans that it registers, its requests for chunks, and the data
+//! that it keeps meanwhile.
 //!
-//! A [`Consumer`] knows neither time nor the buffer. It is told what happened to its scans and answers with what to do
-//! next ([`Ask`]). It asks for the next chunk of a side only when it can take it, so no chunk of the buffer is held by
-//! a worker that waits for another: what has to wait is kept in the operator's own memory, and counted.
+//! A [`Consumer`] knows neither time nor the buffer. It is told the events of its scans and answers with the
+//! next steps ([`Ask`]). It requests the next chunk of a side only when it can take it. So a worker that
+//! waits for another holds no chunk of the buffer. Data that must wait is kept in the operator's own memory,
+//! and counted.
 
 use std::collections::BTreeSet;
 
@@ -12,32 +14,32 @@ use super::join::{ByChunks, HashJoin, Merge};
 use crate::operator::{BorderGroups, ChunkRows, Operator, Side, bytes_of};
 use crate::workload::Query;
 
-/// What a query does next; one after the other.
+/// The next step of a query; steps are taken one after the other.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ask {
-    /// Registers a scan. A side has at most one at a time.
+    /// Registers a scan. A side has at most one scan at a time.
     Open(Side, ChunkSet, DeliveryOrder),
     /// A worker asks for a chunk.
     Request(Side, WorkerNo),
-    /// The scan of its own chunks does not need these.
+    /// Prunes these chunks from the scan of its own chunks.
     Strike(ChunkSet),
-    /// Nor these of the inner side with them.
+    /// Prunes these matching chunks of the inner side too.
     StrikeMatching(ChunkSet),
-    /// The scan of this side is over.
+    /// Ends the scan of this side.
     Close(Side),
-    /// The query is over.
+    /// Ends the query.
     Finish,
 }
 
-/// What an operator keeps and has done.
+/// The memory and the output of an operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Bytes kept now.
+    /// Bytes that are kept.
     pub bytes: u64,
-    /// Groups, chunks or rows that are kept now.
+    /// Groups, chunks or rows that are kept.
     pub count: u64,
-    /// What came out so far: groups of an aggregation, rows of a build side, pairs of chunks that a merge joined, chunks
-    /// that were given on in order, rows of the first ones. Nothing for plain scans.
+    /// Output so far: groups of an aggregation, rows of a build side, pairs of chunks that a merge joined,
+    /// chunks passed on in order, rows of the first ones. Zero for plain scans.
     pub output: u64,
 }
 
@@ -95,12 +97,12 @@ impl<'a> Consumer<'a> {
         Consumer { query, state, kept: Kept::default() }
     }
 
-    /// What is kept now.
+    /// The kept data.
     pub fn kept(&self) -> Kept {
         self.kept
     }
 
-    /// It arrives.
+    /// Starts the query.
     pub fn begin(&mut self, asks: &mut Vec<Ask>) {
         let query = self.query;
         match &mut self.state {
@@ -112,14 +114,14 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// A worker was handed a chunk and begins to process it.
+    /// A worker was delivered a chunk and begins to process it.
     pub fn handed(&mut self, side: Side, chunk: ChunkNo, asks: &mut Vec<Ask>) {
         if let (State::ByChunks(join), Side::Own) = (&mut self.state, side) {
             join.handed(chunk, asks);
         }
     }
 
-    /// A worker has processed a chunk and given it back.
+    /// A worker has processed a chunk and returned it.
     pub fn consumed(&mut self, side: Side, worker: WorkerNo, chunk: ChunkNo, asks: &mut Vec<Ask>) {
         let next = Ask::Request(side, worker);
         match &mut self.state {
@@ -145,7 +147,7 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// No worker of the scan of this side gets another chunk.
+    /// The scan of this side has no chunk left for its workers.
     pub fn exhausted(&mut self, side: Side, asks: &mut Vec<Ask>) {
         let query = self.query;
         let own = match &mut self.state {
@@ -164,19 +166,21 @@ impl<'a> Consumer<'a> {
     }
 }
 
-/// Registers a scan, and all its workers ask.
+/// Registers a scan; all its workers request a chunk.
 fn open(query: &Query, side: Side, chunks: ChunkSet, asks: &mut Vec<Ask>) {
     let order = if side == Side::Own { query.order } else { DeliveryOrder::Any };
     asks.push(Ask::Open(side, chunks, order));
     asks.extend((0..query.workers).map(|worker| Ask::Request(side, WorkerNo(worker))));
 }
 
-/// Counts groups. Those of a chunk are complete but for the first and the last one, which wait for its neighbours.
+/// Counts groups. The groups of a chunk are complete except the first and the last one, which wait for
+/// neighbouring chunks.
 #[derive(Debug)]
 struct Aggregation<'a> {
     rows: &'a [ChunkRows],
     group_bytes: u64,
-    /// Whether complete groups, too, are kept to the end: by hash nobody knows that they are complete.
+    /// True if complete groups are kept to the end too: an aggregation by hash cannot tell that they are
+    /// complete.
     keeps_all: bool,
     borders: BorderGroups<()>,
 }
@@ -200,14 +204,14 @@ impl<'a> Aggregation<'a> {
     }
 }
 
-/// Gives chunks on in order; of a window that fits into memory they come in any.
+/// Passes chunks on in order. The chunks of a window that fits into memory come in any order.
 #[derive(Debug)]
 struct Sorted<'a> {
     rows: &'a [ChunkRows],
     memory: u64,
     /// Chunks behind the window.
     later: ChunkSet,
-    /// Chunks of the window that were not given on.
+    /// Chunks of the window that were not passed on.
     open: ChunkSet,
     waiting: BTreeSet<ChunkNo>,
 }
@@ -218,7 +222,7 @@ impl<'a> Sorted<'a> {
         Sorted { rows, memory, later, open, waiting }
     }
 
-    /// The next chunks of which all but the first one to be given on can wait.
+    /// The next chunks of which all but the first one to be passed on can wait.
     fn next_window(&mut self) -> ChunkSet {
         let mut waiting = 0;
         let fits = |(at, chunk): &(usize, ChunkNo)| {
@@ -249,11 +253,11 @@ struct Top<'a> {
     limit: u64,
     pass_per_mille: u64,
     row_bytes: u64,
-    /// How many chunks are announced before the others.
+    /// Number of chunks that are announced before the others.
     at_first: usize,
-    /// By their greatest key.
+    /// Taken chunks by their greatest key.
     taken: BTreeSet<(u64, ChunkNo)>,
-    /// Announced, and not struck off.
+    /// Announced and not pruned.
     announced: ChunkSet,
     later: ChunkSet,
 }
@@ -266,7 +270,7 @@ impl Top<'_> {
         self.announced.clone()
     }
 
-    /// The others.
+    /// The other chunks.
     fn others(&mut self) -> ChunkSet {
         self.announced = std::mem::take(&mut self.later);
         self.announced.clone()
@@ -276,7 +280,7 @@ impl Top<'_> {
         self.rows[chunk.index()].rows * self.pass_per_mille / 1000
     }
 
-    /// Chunks that begin at or behind a key below which there are rows enough are not needed.
+    /// Takes a chunk. Chunks that begin at or behind a key are pruned if there are enough rows below it.
     fn take(&mut self, chunk: ChunkNo, kept: &mut Kept, asks: &mut Vec<Ask>) {
         self.taken.insert((self.rows[chunk.index()].keys.last, chunk));
         let mut found = 0;

@@ -1,4 +1,4 @@
-//! How joins go through their two sides.
+//! The way of joins through their two sides.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use super::consumer::{Ask, Kept};
 use crate::operator::{ChunkRows, Input, Key, Matches, MergeStart, Side, bytes_of, overlap};
 use crate::workload::Query;
 
-/// The build side is kept as a whole, then the own chunks go by.
+/// Keeps the whole build side, then processes the own chunks.
 #[derive(Debug)]
 pub(super) struct HashJoin<'a> {
     build: &'a Input,
@@ -29,25 +29,25 @@ impl<'a> HashJoin<'a> {
     }
 }
 
-/// Both sides in the order of the key; the one that is behind takes the next chunk. A chunk is kept until all chunks of
-/// the other side with keys in common were taken.
+/// Takes both sides in the order of the key. The side that is behind takes the next chunk. A chunk is kept
+/// until all chunks of the other side with keys in common were taken.
 #[derive(Debug)]
 pub(super) struct Merge<'a> {
     query: &'a Query,
     /// By side.
     rows: [&'a [ChunkRows]; 2],
     matches: Matches,
-    /// The chunks of both sides of every part of the way that is left, by side.
+    /// The remaining parts of the way, each with the chunks of both sides.
     parts: Vec<[ChunkSet; 2]>,
-    /// What is left of this part.
+    /// The rest of this part.
     left: [ChunkSet; 2],
     /// The greatest key that this part has taken.
     reached: [Option<Key>; 2],
-    /// The outer chunk that says where to start has not come yet.
+    /// True until the first outer chunk arrives; it determines the start.
     starts: bool,
 }
 
-/// Merges and joins by chunks have one worker, whose sides take turns.
+/// Merges and joins by chunks have one worker, whose sides alternate.
 const WORKER: WorkerNo = WorkerNo(0);
 
 impl<'a> Merge<'a> {
@@ -95,8 +95,9 @@ impl<'a> Merge<'a> {
         self.go_on(asks);
     }
 
-    /// The way from the chunk where the outer side started to the end, and from the beginning to it. The inner side takes
-    /// every chunk once: those with keys of the first chunk belong to the first part.
+    /// Divides the way into the part from the outer side's first chunk to the end, and the part from the
+    /// beginning to it. The inner side takes every chunk once. Those with keys of the first chunk belong to
+    /// the first part.
     fn divide(&mut self, start: ChunkNo) {
         let [own, input] = self.parts.pop().expect("the way was not divided yet");
         let first = self.rows[Side::Own as usize][start.index()].keys.first;
@@ -118,7 +119,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Asks for the next chunk of the side that is behind; of the outer one if both are level.
+    /// Requests the next chunk of the side that is behind; of the outer one if both are level.
     fn go_on(&mut self, asks: &mut Vec<Ask>) {
         loop {
             let behind = match [self.left[0].is_empty(), self.left[1].is_empty()] {
@@ -142,26 +143,26 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// The outer side in any order. A scan of the inner chunks that an outer one overlaps is opened when that is handed over, or,
-/// if they were not announced, when it was taken; they are taken after it. Those that other outer chunks overlap too are
-/// kept, a few of them; what was forgotten is read again.
+/// Takes the outer side in any order. The inner chunks that an outer one overlaps are scanned after it. Their
+/// scan is opened when the outer chunk is delivered, or, if they were not announced, when it was taken. A few
+/// inner chunks that other outer chunks overlap too are kept; dropped ones are read again.
 #[derive(Debug)]
 pub(super) struct ByChunks<'a> {
     inner: &'a Input,
     rows: &'a [ChunkRows],
-    /// How many outer chunks that were not taken yet overlap each inner one.
+    /// For each inner chunk, the number of outer chunks not taken yet that overlap it.
     visits: Vec<u32>,
     /// The oldest first.
     kept: VecDeque<ChunkNo>,
-    /// Whether the buffer manager knows which inner chunks go with an outer one.
+    /// True if the buffer manager knows the matching inner chunks of an outer one.
     announced: bool,
-    /// Whether inner chunks are to be taken with the outer one at hand.
+    /// True if inner chunks are to be taken for the current outer one.
     opened: bool,
-    /// The outer chunk that is joined.
+    /// The outer chunk being joined.
     joined: Option<ChunkNo>,
 }
 
-/// How many inner chunks are kept; for a partition, `coscan-datafusion` keeps as many.
+/// Number of inner chunks that are kept; `coscan-datafusion` keeps as many per partition.
 const KEPT_CHUNKS: usize = 2;
 
 impl<'a> ByChunks<'a> {
@@ -210,7 +211,7 @@ impl<'a> ByChunks<'a> {
         }
     }
 
-    /// An outer chunk was handed over: those that go with it are in the buffer now.
+    /// An outer chunk was delivered: its matching chunks are in the buffer.
     pub fn handed(&mut self, chunk: ChunkNo, asks: &mut Vec<Ask>) {
         if self.announced {
             self.open(chunk, asks);
@@ -226,7 +227,7 @@ impl<'a> ByChunks<'a> {
         }
     }
 
-    /// The inner chunks of the outer one at hand have come.
+    /// The inner chunks of the current outer one have been taken.
     pub fn inner_taken(&mut self, kept: &mut Kept, asks: &mut Vec<Ask>) {
         self.joined_all(kept);
         asks.extend([Ask::Close(Side::Input), Ask::Request(Side::Own, WORKER)]);

@@ -1,12 +1,11 @@
 //! The simulator: one buffer manager of the core in virtual time.
 //!
-//! A simulation plays the part that the engine plays in earnest: queries arrive and announce their
-//! scans, workers ask for chunks and process them on simulated processors, loads go to a simulated device.
-//! Time jumps from one thing that happens to the next, so hours pass in seconds, and the same world,
-//! workload and policy give the same run, event for event.
+//! A simulation plays the engine's part. Queries arrive and announce their scans, workers request chunks and
+//! process them on simulated processors, and loads go to a simulated device. Time jumps from event to event,
+//! so hours pass in seconds. The same world, workload and policy give the same run, event for event.
 //!
-//! At one instant the device's completions come first, then the processors', then what was planned.
-//! What is chosen is the core's business, how long things take the models'; no policy is in here.
+//! At one instant the device's completions come first, then the processors', then planned events. The core
+//! makes the decisions, and the models define durations. The simulator contains no policy.
 
 mod consumer;
 mod join;
@@ -35,26 +34,26 @@ use crate::workload::{OperatorMemory, Query, Workload, World};
 use consumer::{Ask, Consumer};
 use observer::Observer;
 
-/// Why a run did not end.
+/// The reason for an unfinished run.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The manager cannot be set up like this.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Nothing is under way although queries are unfinished: a bug of the policy or the core.
+    /// Nothing is in progress although queries are unfinished: a bug of the policy or the core.
     #[error("under {policy} nothing happens any more at {at} while {unfinished} queries are unfinished")]
     Stuck {
         /// The policy.
         policy: PolicyName,
-        /// When the last thing happened.
+        /// The time of the last event.
         at: Instant,
-        /// How many queries have arrived and not ended.
+        /// The number of queries that have arrived and not ended.
         unfinished: usize,
     },
 }
 
-/// Runs a workload in a world under a policy. Cost: the core's, plus a logarithm of what is under way per
-/// event.
+/// Runs a workload in a world under a policy. Cost: the core's, plus per event a logarithm of the work in
+/// progress.
 ///
 /// # Errors
 /// [`RunError`], if the run does not end.
@@ -67,7 +66,7 @@ pub fn run(
     Simulation::new(world, workload, policy, Observer::new(observe, None))?.run()
 }
 
-/// As [`run`], while `watch` looks on.
+/// Runs as [`run`] does, and reports the events to `watch`.
 ///
 /// # Errors
 /// [`RunError`], if the run does not end.
@@ -81,7 +80,7 @@ pub fn run_watched(
     Simulation::new(world, workload, policy, Observer::new(observe, Some(watch)))?.run()
 }
 
-/// Something planned. Queries are named by their position among [`Workload::queries`].
+/// A planned event. Queries are named by their position among [`Workload::queries`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Arrival(usize),
@@ -89,31 +88,31 @@ enum Due {
     Budget(u64),
 }
 
-/// Something to be done at once.
+/// An immediate step.
 #[derive(Debug)]
 enum Step {
     Begin(usize),
     Ask(usize, Ask),
     Release(ScanId, WorkerNo),
-    /// Operators keep more or less than before.
+    /// Operators keep more or fewer bytes.
     Budget,
     Decoded(TableId, ChunkNo, ColumnNo),
     End(usize, Ending),
 }
 
-/// A query and how far it is.
+/// A query and its progress.
 #[derive(Debug)]
 struct Running<'a> {
     query: &'a Query,
     stream: usize,
-    /// Whether another query of the stream follows.
+    /// True if another query of the stream follows.
     followed: bool,
     start: Option<Instant>,
     end: Option<(Instant, Ending)>,
     consumer: Consumer<'a>,
-    /// The scan that is open, by side.
+    /// The open scan, by side.
     open: [Option<ScanId>; 2],
-    /// It has registered a scan.
+    /// True if it has registered a scan.
     opened: bool,
     kept_max: Kept,
 }
@@ -130,25 +129,25 @@ struct Scan {
     query: usize,
     side: Side,
     is_open: bool,
-    /// Workers that have not been told that nothing is left.
+    /// Workers that have not been told that no chunk is left.
     workers_left: u32,
 }
 
-/// What a worker is processing.
+/// The chunks that workers are processing.
 type Held = BTreeMap<(ScanId, WorkerNo), ChunkNo>;
 
-/// What a request in flight reads.
+/// A read in flight.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     load: LoadId,
     column: ColumnNo,
-    /// It, or another run of the same part, could not be read.
+    /// True if it, or another run of the same part, could not be read.
     failed: bool,
-    /// Whom it keeps busy: the device, and a processor if that costs anything.
+    /// Number of busy resources: the device, and a processor if the read costs processor time.
     busy: u8,
 }
 
-/// One run, from arrival of the first query to the end of the last.
+/// One run, from the arrival of the first query to the end of the last.
 #[derive(Debug)]
 struct Simulation<'a> {
     policy: PolicyName,
@@ -164,16 +163,16 @@ struct Simulation<'a> {
     planned: u64,
     steps: VecDeque<Step>,
     queries: Vec<Running<'a>>,
-    /// The first scan of a query has its number, further ones those behind.
+    /// The first scan of a query has the query's number; further ones follow.
     scans: Vec<Scan>,
     held: Held,
     operator_memory: OperatorMemory,
-    /// What the buffer has if operators take nothing of it.
+    /// The buffer's size if operators take nothing of it.
     buffer: u64,
-    /// What operators keep, now and at most.
+    /// Bytes that operators keep, and their maximum.
     kept_bytes: u64,
     kept_bytes_max: u64,
-    /// What each request in flight reads; free entries are listed in `free_requests`.
+    /// Each request in flight; free entries are listed in `free_requests`.
     requests: Vec<Option<Reading>>,
     free_requests: Vec<usize>,
     observer: Observer<'a>,
@@ -284,7 +283,7 @@ impl<'a> Simulation<'a> {
         sources.into_iter().flatten().min().map(|at| at.max(self.now))
     }
 
-    /// Everything that happens at one instant.
+    /// Handles everything that happens at one instant.
     fn turn(&mut self) {
         let (mut read, mut processed) = (std::mem::take(&mut self.read), std::mem::take(&mut self.processed));
         self.device.advance(self.now, &mut read);
@@ -318,7 +317,7 @@ impl<'a> Simulation<'a> {
         self.requests.len() - self.free_requests.len()
     }
 
-    /// The device is done with a request.
+    /// The device has finished a request.
     fn arrived(&mut self, Completion { id, ok }: Completion) {
         let slot = id.0 as usize;
         let request = self.requests[slot].as_mut().expect("it was in flight");
@@ -326,7 +325,7 @@ impl<'a> Simulation<'a> {
         self.done(slot);
     }
 
-    /// The device or the processor is done with a request.
+    /// The device or the processor has finished a request.
     fn done(&mut self, slot: usize) {
         let request = self.requests[slot].as_mut().expect("it was in flight");
         request.busy -= 1;
@@ -337,7 +336,7 @@ impl<'a> Simulation<'a> {
         self.free_requests.push(slot);
         let mut in_flight = self.requests.iter_mut().flatten();
         if let Some(other) = in_flight.find(|r| r.load == load && r.column == column) {
-            // The part has another run of pages on its way.
+            // Another run of pages of the part is in flight.
             other.failed |= failed;
             return;
         }
@@ -370,7 +369,7 @@ impl<'a> Simulation<'a> {
         self.settle();
     }
 
-    /// Does what is to be done at once, until nothing is.
+    /// Takes the immediate steps until none is left.
     fn settle(&mut self) {
         while let Some(step) = self.steps.pop_front() {
             match step {
@@ -392,7 +391,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Feeds the core one event and carries out what comes back.
+    /// Sends the core one event and carries out the resulting actions.
     fn send(&mut self, event: Event) {
         self.events += 1;
         self.observer.event(self.now, &event);
@@ -425,7 +424,8 @@ impl<'a> Simulation<'a> {
             Action::Fail { scan, reason, .. } => {
                 self.steps.push_back(Step::End(self.scans[scan.0 as usize].query, Ending::Failed(reason)));
             }
-            // A simulated worker that holds a chunk is processing it. What is dropped has no bytes here.
+            // A simulated worker that holds a chunk is processing it. Dropped data has no bytes in the
+            // simulation.
             Action::Suspend { .. }
             | Action::Evict { .. }
             | Action::DropDecoded { .. }

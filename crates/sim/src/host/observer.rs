@@ -1,4 +1,4 @@
-//! What is noted while a run goes on. Observing changes nothing in the run.
+//! Notes on a run. Observation does not change the run.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
@@ -8,23 +8,23 @@ use coscan_trace::TraceHash;
 
 use crate::operator::Side;
 
-/// What to note beside the numbers.
+/// Selection of notes beside the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observe {
     /// Every event and action as text.
     pub text: bool,
-    /// Every delivery, in order: the references that replacement could at best have foreseen.
+    /// Every delivery, in order: the input of the bounds on replacement.
     pub deliveries: bool,
-    /// Recomputes the core's state from scratch after every event and panics where it differs. Slow.
+    /// Recomputes the core's state from scratch after every event and panics on a difference. Slow.
     pub check: bool,
 }
 
-/// A chunk that was handed to a query.
+/// A chunk that was delivered to a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The query, as its position among [`Workload::queries`](crate::workload::Workload::queries).
     pub query: usize,
-    /// Which of the things that it reads.
+    /// The side that was read.
     pub side: Side,
     /// The table.
     pub table: TableId,
@@ -32,27 +32,28 @@ pub struct Delivery {
     pub chunk: ChunkNo,
 }
 
-/// Looks on while a run goes on: the events and actions of the core, and what workers and the device do.
+/// Observes a run: the events and actions of the core, and the work of workers and the device.
 pub trait Watch: Debug {
-    /// A query is about to register a scan. One that joins has several, together or one after the other.
+    /// A query is about to register a scan. A query that joins has several scans, together or one after the
+    /// other.
     fn opened(&mut self, _now: Instant, _scan: ScanId, _query: usize, _table: TableId) {}
     /// An event is about to be handled.
     fn event(&mut self, _now: Instant, _event: &Event) {}
-    /// The core answered with an action.
+    /// The core returned an action.
     fn action(&mut self, _now: Instant, _action: &Action) {}
     /// The core has handled an event and its actions were shown.
     fn handled(&mut self, _now: Instant, _abm: &Abm) {}
-    /// A worker of a scan asks for a chunk.
+    /// A worker of a scan requests a chunk.
     fn requested(&mut self, _now: Instant, _scan: ScanId) {}
-    /// A worker is done with its chunk.
+    /// A worker has processed its chunk.
     fn processed(&mut self, _now: Instant, _scan: ScanId, _worker: WorkerNo) {}
-    /// A scan is over.
+    /// A scan ended.
     fn ended(&mut self, _now: Instant, _scan: ScanId) {}
-    /// From now on this many workers are processing and this many requests are in flight.
+    /// The number of processing workers and of requests in flight changed.
     fn use_of(&mut self, _now: Instant, _processing: usize, _requests: usize) {}
 }
 
-/// What was noted in a run.
+/// The notes on a run.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub hash: u64,
@@ -68,7 +69,7 @@ pub(super) struct Observer<'a> {
     text: Option<String>,
     watch: Option<&'a mut dyn Watch>,
     deliveries: Option<Vec<Delivery>>,
-    /// What every scan belongs to.
+    /// The query, side and table of each scan.
     scans: BTreeMap<ScanId, (usize, Side, TableId)>,
 }
 

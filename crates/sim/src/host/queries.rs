@@ -1,4 +1,4 @@
-//! Queries in a run: what their consumers ask for is done, and what operators keep is counted.
+//! Queries in a run: execution of their consumers' steps, and accounting of operators' memory.
 
 use coscan_core::{ChunkSet, DeliveryOrder, Event, ScanId, WorkerNo};
 
@@ -9,7 +9,7 @@ use crate::operator::Side;
 use crate::workload::OperatorMemory;
 
 impl<'a> Simulation<'a> {
-    /// What the query's consumer wants done is done next.
+    /// Calls the query's consumer and schedules its steps next.
     pub(super) fn ask(&mut self, query: usize, tell: impl FnOnce(&mut Consumer<'a>, &mut Vec<Ask>)) {
         let mut asks = std::mem::take(&mut self.asks);
         let running = &mut self.queries[query];
@@ -24,7 +24,7 @@ impl<'a> Simulation<'a> {
         self.keep(before, kept.bytes);
     }
 
-    /// An operator keeps this many bytes instead of those before.
+    /// Replaces an operator's kept bytes in the account.
     fn keep(&mut self, before: u64, now: u64) {
         if before == now {
             return;
@@ -50,7 +50,7 @@ impl<'a> Simulation<'a> {
         if let Some(after) = running.query.cancel_after {
             self.plan(self.now + after, Due::Cancel(query));
         }
-        // What it reads is announced before anything else happens.
+        // Its reads are announced before other events.
         let mut asks = Vec::new();
         self.queries[query].consumer.begin(&mut asks);
         let mut asks = asks.into_iter();
@@ -61,7 +61,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Does what a query asks for.
+    /// Executes a step of a query.
     pub(super) fn carry(&mut self, query: usize, ask: Ask) {
         let open = |side: Side| self.queries[query].open[side as usize];
         match ask {
@@ -77,7 +77,7 @@ impl<'a> Simulation<'a> {
             }
             Ask::StrikeMatching(chunks) => {
                 let scan = open(Side::Own).expect("a query strikes chunks off an open scan");
-                // The operator's come behind those of the query.
+                // The operator's matching chunks follow those of the query.
                 let at = self.queries[query].query.matching.len() as u32;
                 self.send(Event::MatchingUnneeded { scan, at, chunks });
             }

@@ -1,11 +1,11 @@
-//! What was measured in a run, and what became of each of its queries.
+//! Measurements of a run, and the result of each of its queries.
 
 use coscan_core::{FailReason, Instant, Span};
 
 use super::consumer::Kept;
 use super::observer::Delivery;
 
-/// How a query ended.
+/// The end of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It got all its chunks.
@@ -16,56 +16,56 @@ pub enum Ending {
     Failed(FailReason),
 }
 
-/// What became of one query.
+/// The result of one query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueryRecord {
     /// The stream it belongs to.
     pub stream: usize,
     /// Its kind, as an index into [`Workload::kinds`](crate::workload::Workload::kinds).
     pub kind: usize,
-    /// When it arrived.
+    /// Its arrival.
     pub start: Instant,
-    /// When it was over.
+    /// Its end.
     pub end: Instant,
-    /// How it ended.
+    /// The kind of its end.
     pub ending: Ending,
-    /// The most that its operator kept, and all that it did.
+    /// The maximum of its operator's memory, and its total output.
     pub kept_max: Kept,
 }
 
 impl QueryRecord {
-    /// From its arrival to its end, in seconds.
+    /// Time from its arrival to its end, in seconds.
     pub fn latency_s(&self) -> f64 {
         seconds(self.end - self.start)
     }
 }
 
-/// What was measured in one run.
+/// The measurements of one run.
 #[derive(Clone, Debug)]
 pub struct RunRecord {
     /// The queries, in the order of [`Workload::queries`](crate::workload::Workload::queries).
     pub queries: Vec<QueryRecord>,
-    /// When the last query was over.
+    /// The end of the last query.
     pub end: Instant,
-    /// Loads the core asked for; one reads one or more columns of one chunk.
+    /// Loads that the core requested; one reads one or more columns of one chunk.
     pub loads: u64,
-    /// Reads the device was asked for, one per column of a load.
+    /// Reads at the device, one per column of a load.
     pub requests: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// The most bytes that the operators of all queries kept at one time.
+    /// The maximum number of bytes that the operators of all queries kept at one time.
     pub operator_bytes_max: u64,
-    /// Processor time used, all cores together.
+    /// Processor time used, in total over all cores.
     pub cpu_busy: Span,
-    /// For how long the device was busy.
+    /// Busy time of the device.
     pub device_busy: Span,
-    /// Events the core handled.
+    /// Events that the core handled.
     pub events: u64,
     /// The hash of all events and actions.
     pub trace_hash: u64,
-    /// The events and actions as text, if asked for.
+    /// The events and actions as text, if requested.
     pub text: Option<String>,
-    /// What was handed to whom, in order, if asked for.
+    /// The deliveries in order, if requested.
     pub deliveries: Option<Vec<Delivery>>,
 }
 

@@ -1,4 +1,4 @@
-//! The figures of a run, for tables and programs.
+//! Figures of a run on slow media, for tables and programs.
 
 use super::MediaOutcome;
 use crate::statistics::{Quantity, quantile};
@@ -17,13 +17,13 @@ pub const MEDIA_FIGURES: [Quantity<MediaOutcome>; 9] = [
 ];
 
 impl MediaOutcome {
-    /// The mean over all queries, in seconds.
+    /// The mean latency over all queries, in seconds.
     pub fn mean_latency_s(&self) -> f64 {
         let count = self.latencies_s.iter().map(Vec::len).sum::<usize>();
         self.latencies_s.iter().flatten().sum::<f64>() / count as f64
     }
 
-    /// What so large a share of queries took at most, in seconds.
+    /// The latency that a share of the queries does not exceed, in seconds.
     pub fn latency_quantile_s(&self, share: f64) -> f64 {
         let all: Vec<f64> = self.latencies_s.iter().flatten().copied().collect();
         quantile(&all, share)

@@ -1,4 +1,4 @@
-//! The loop: time jumps from one thing that happens to the next.
+//! The event loop: time jumps from event to event.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use coscan_media::{
 
 use super::{BoxedPolicy, ListNo, MediaOutcome, MediaStart, MediaWorld};
 
-/// Why a run did not end well.
+/// The reason for a failed run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MediaRunError {
     /// The scheduler could not be set up.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A fragment makes no sense.
+    /// An invalid fragment.
     #[error(transparent)]
     Fragment(#[from] FragmentError),
     /// A subquery can never be ready.
@@ -23,10 +23,10 @@ pub enum MediaRunError {
     Unready {
         /// The list.
         list: ListNo,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
-    /// Nothing happens any more and queries are left.
+    /// No event is left and queries are unfinished.
     #[error("nothing happens any more and {0} queries are left: give the cache more room")]
     Stuck(usize),
 }

@@ -1,9 +1,9 @@
-//! Executors over slow media in virtual time: users run queries one after the other, a query submits its lists of
-//! subqueries one after the other, and what is ready is processed on one processor. Drives and arms follow the library's
-//! model. The scheduler is that of `coscan-media`; nothing is decided here.
+//! Executors over slow media in virtual time. Users run queries one after the other. A query submits its
+//! lists of subqueries one after the other, and ready subqueries are processed on one processor. Drives and
+//! arms follow the library's model. The scheduler of `coscan-media` makes all decisions.
 //!
-//! **Choices**: one processor, which serves subqueries in the order in which they became ready; a query's plan costs
-//! nothing; an arm serves drives in the order in which they ask.
+//! **Choices**: one processor, which serves subqueries in the order in which they became ready; a query's
+//! plan costs nothing; an arm serves drives in the order of their requests.
 
 mod figures;
 mod host;
@@ -13,29 +13,29 @@ use coscan_media::{Fragment, FragmentId, Library, ListId, MediaPolicy, Scheduler
 pub use figures::MEDIA_FIGURES;
 pub use host::{MediaRunError, run};
 
-/// What a run is of.
+/// The input of a run.
 #[derive(Debug)]
 pub struct MediaWorld {
-    /// The library, taken for the truth.
+    /// The library, whose numbers are the truth.
     pub library: Library,
-    /// Cache, patience, attempts.
+    /// Settings: cache, patience, attempts.
     pub config: SchedulerConfig,
     /// All fragments that may be wanted.
     pub fragments: Vec<Fragment>,
-    /// The users, each with what he does.
+    /// The users, each with their queries.
     pub users: Vec<MediaUser>,
 }
 
 /// One user: queries one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct MediaUser {
-    /// When the first query starts.
+    /// The start of the first query.
     pub start: MediaStart,
-    /// His queries.
+    /// The user's queries.
     pub queries: Vec<MediaQuery>,
 }
 
-/// When a user starts.
+/// The start of a user.
 #[derive(Clone, Copy, Debug)]
 pub enum MediaStart {
     /// At a time after the beginning.
@@ -62,16 +62,16 @@ pub struct MediaQuery {
     pub picos_per_byte: u64,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaOutcome {
     /// From the first submission to the last answer, in seconds.
     pub total_s: f64,
     /// Time of all drives spent transferring, in seconds.
     pub transfer_s: f64,
-    /// Spent switching, waiting for an arm included.
+    /// Time of all drives spent switching, including waiting for an arm.
     pub switch_s: f64,
-    /// Spent seeking.
+    /// Time of all drives spent seeking.
     pub seek_s: f64,
     /// Bytes fetched.
     pub bytes: u64,
@@ -79,17 +79,17 @@ pub struct MediaOutcome {
     pub mounts: u64,
     /// Fragments fetched.
     pub fetches: u64,
-    /// What was fetched, in the order in which it was begun.
+    /// The fetched fragments, in the order in which their fetches began.
     pub fetched: Vec<FragmentId>,
-    /// Time of the processor, in seconds.
+    /// Processor time, in seconds.
     pub cpu_s: f64,
     /// For each query of each user: its latency in seconds.
     pub latencies_s: Vec<Vec<f64>>,
-    /// Events the scheduler handled.
+    /// Events that the scheduler handled.
     pub events: u64,
 }
 
-/// Which policy a run has.
+/// The policy of a run.
 pub type BoxedPolicy = Box<dyn MediaPolicy>;
 
 /// Lists are numbered in the order of submission.

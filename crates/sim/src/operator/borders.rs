@@ -1,8 +1,8 @@
-//! Groups that lie in several chunks, whatever the order in which the chunks come.
+//! Groups that lie in several chunks, with chunks in any order.
 //!
-//! Inside a chunk groups are complete, but for the first and the last. These wait until all chunks that have rows of them
-//! were taken, and leave at once (2007, section 7.2). A group over many chunks is one that waits, so there are never more
-//! of them than borders between chunks.
+//! Inside a chunk all groups are complete except the first and the last. These wait until all chunks with
+//! rows of them were taken, and are output at once (2007, section 7.2). A group over many chunks waits as one
+//! group, so there are never more of them than borders between chunks.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ struct Shared<S> {
 }
 
 impl<S> BorderGroups<S> {
-    /// Of chunks that will come, each once, with these keys, which have at most end points in common. Cost: n log n in the
-    /// chunks.
+    /// Expects chunks with these keys, each once. Chunks have at most end points in common. Cost: n log n in
+    /// the chunks.
     pub fn of(chunks: impl IntoIterator<Item = ChunkKeys>) -> Self {
         let mut count = BTreeMap::<Key, u32>::new();
         for keys in chunks {
@@ -34,8 +34,8 @@ impl<S> BorderGroups<S> {
         BorderGroups { shared: shared.collect(), waiting: 0 }
     }
 
-    /// Takes the groups of a chunk and adds to `done` those that are complete: of every group that lies in several chunks,
-    /// once, what `join` made of its states. Cost: logarithmic in the borders, for each group.
+    /// Takes the groups of a chunk and adds the complete ones to `done`. A group that lies in several chunks
+    /// is added once, with its states combined by `join`. Cost: logarithmic in the borders, for each group.
     pub fn take(
         &mut self,
         keys: ChunkKeys,
@@ -65,7 +65,7 @@ impl<S> BorderGroups<S> {
         }
     }
 
-    /// How many groups wait.
+    /// The number of waiting groups.
     pub fn waiting(&self) -> usize {
         self.waiting
     }

@@ -1,6 +1,6 @@
-//! Which values of the key the chunks of a table have, where rows lie in the order of the key.
+//! Key ranges of a table's chunks, where rows lie in the order of the key.
 //!
-//! Only ranges, as the statistics of a file say them; rows are not kept.
+//! Only ranges are kept, as in the statistics of a file; rows are not.
 
 use std::ops::Range;
 
@@ -21,10 +21,10 @@ pub struct ChunkKeys {
 /// Keys that cannot be spread over a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// There have to be some.
+    /// The number of values is zero.
     #[error("a key needs at least one value")]
     None,
-    /// A row has one value.
+    /// There are more values than rows.
     #[error("{values} values are more than the table's {rows} rows")]
     TooMany {
         /// The values.
@@ -32,7 +32,7 @@ pub enum KeyError {
         /// The rows.
         rows: u64,
     },
-    /// Without a value in two chunks, each chunk needs one of its own.
+    /// No value may lie in two chunks, so each chunk needs its own.
     #[error("{values} values are fewer than the table's {chunks} chunks: allow split values")]
     TooFew {
         /// The values.
@@ -42,8 +42,8 @@ pub enum KeyError {
     },
 }
 
-/// Spreads `values` keys, from 0 on, over chunks of these numbers of rows. With `split`, values have runs of rows of
-/// different lengths, which do not end where chunks do; without, each chunk has values of its own.
+/// Spreads `values` keys, from 0 on, over chunks of these numbers of rows. With `split`, values have runs of
+/// rows of different lengths, which may cross chunk boundaries. Without it, each chunk has its own values.
 ///
 /// # Errors
 /// If there are too many or too few values.
@@ -59,7 +59,7 @@ pub fn spread(rows: &[u64], values: u64, split: bool) -> Result<Vec<ChunkKeys>, 
         return Err(KeyError::TooFew { values, chunks: rows.len() });
     }
     let share = |row: u64| (u128::from(row) * u128::from(values) / u128::from(total)) as u64;
-    // Without splits each chunk gets a value at least, and the others by its rows.
+    // Without splits each chunk gets at least one value, and the others in proportion to its rows.
     let spare = |row: u64| {
         let spare = values - rows.len() as u64;
         (u128::from(row) * u128::from(spare) / u128::from(total)) as u64
@@ -82,8 +82,9 @@ pub fn spread(rows: &[u64], values: u64, split: bool) -> Result<Vec<ChunkKeys>, 
     Ok(chunks.collect())
 }
 
-/// The key of a row. The run of key k begins at `(k + u) * total / values`, where u below a half is drawn from k; so
-/// no run is empty, as long as every key has two rows. `even` is the key if all runs were equally long.
+/// The key of a row. The run of key k begins at `(k + u) * total / values`, where u below a half is drawn
+/// from k. So every run has rows as long as every key has two. `even` is the key if all runs were equally
+/// long.
 fn key_of(row: u64, even: Key, values: u64, total: u64) -> Key {
     if even == 0 || total / values < 2 {
         return even;
@@ -93,7 +94,7 @@ fn key_of(row: u64, even: Key, values: u64, total: u64) -> Key {
     if u128::from(row) < begins { even - 1 } else { even }
 }
 
-/// A number that looks random (SplitMix64).
+/// A pseudo-random number (SplitMix64).
 fn mixed(of: u64) -> u64 {
     let mut z = of.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -101,7 +102,8 @@ fn mixed(of: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The chunks whose keys overlap `keys`. `of` says which keys a chunk has; chunks lie in the order of their keys.
+/// The chunks whose keys overlap `keys`. `of` returns the keys of a chunk; chunks are in the order of their
+/// keys.
 pub fn overlap<T>(chunks: &[T], of: impl Fn(&T) -> ChunkKeys, keys: ChunkKeys) -> Range<u32> {
     let from = chunks.partition_point(|chunk| of(chunk).last < keys.first);
     let to = chunks.partition_point(|chunk| of(chunk).first <= keys.last);

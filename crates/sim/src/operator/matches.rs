@@ -1,4 +1,5 @@
-//! Which chunks of two tables have rows with the same keys, and which have to be kept until their matches have come.
+//! Matching chunks of two tables: those that have rows with the same keys, and those that are kept until
+//! their matches have come.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,17 +9,17 @@ use coscan_core::{ChunkNo, ChunkSet};
 use super::ChunkRows;
 use super::keys::overlap;
 
-/// One of the two things that a join reads.
+/// One of the two inputs of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// The query's own chunks: the probe side, the outer side.
     Own,
-    /// Those of its operator's [`Input`](super::Input): the build side, the inner side.
+    /// The chunks of its operator's [`Input`](super::Input): the build side, the inner side.
     Input,
 }
 
 impl Side {
-    /// The side that it is joined with.
+    /// The other side of the join.
     pub fn other(self) -> Side {
         match self {
             Side::Own => Side::Input,
@@ -27,8 +28,8 @@ impl Side {
     }
 }
 
-/// The chunks of both sides: taken in any order, joined with those of the other side that are there, and kept until all
-/// with keys in common were taken.
+/// The chunks of both sides. They are taken in any order and joined with the present chunks of the other
+/// side. They are kept until all chunks with keys in common were taken.
 #[derive(Clone, Debug)]
 pub struct Matches {
     /// By side.
@@ -49,13 +50,13 @@ impl Chunks {
 }
 
 impl Matches {
-    /// Of two tables; these chunks of each will be taken, each once.
+    /// For two tables; the given chunks of each will be taken, each once.
     pub fn new(own: (Arc<[ChunkRows]>, ChunkSet), input: (Arc<[ChunkRows]>, ChunkSet)) -> Self {
         let sides = [own, input].map(|(rows, to_come)| Chunks { rows, to_come, kept: BTreeSet::new() });
         Matches { sides }
     }
 
-    /// Takes a chunk and returns the kept ones of the other side that it is to be joined with. Cost: logarithmic in the
+    /// Takes a chunk and returns the kept chunks of the other side to join it with. Cost: logarithmic in the
     /// chunks, for each of them.
     pub fn take(&mut self, side: Side, chunk: ChunkNo) -> Vec<ChunkNo> {
         let keys = self.sides[side as usize].rows[chunk.index()];
@@ -75,14 +76,14 @@ impl Matches {
         joined
     }
 
-    /// Whether all chunks that it has keys in common with were taken.
+    /// True if all chunks with keys in common were taken.
     fn is_complete(&self, side: Side, chunk: ChunkNo) -> bool {
         let keys = &self.sides[side as usize].rows[chunk.index()];
         let other = &self.sides[side.other() as usize];
         other.to_come.runs_in(other.overlapping(keys)).next().is_none()
     }
 
-    /// How many chunks are kept, and their bytes.
+    /// The number of kept chunks, and their bytes.
     pub fn kept(&self) -> (u64, u64) {
         let kept = self.sides.iter().flat_map(|side| side.kept.iter().map(|c| side.rows[c.index()].bytes));
         kept.fold((0, 0), |(count, bytes), chunk| (count + 1, bytes + chunk))

@@ -1,10 +1,10 @@
-//! What queries do with their chunks: operators that rely on the order of a table, or do without.
+//! Operators: the work of queries on their chunks, with or without use of a table's order.
 //!
-//! Cooperative Scans 2007, section 7.2: a query that must have its chunks in order shares little. Operators that know
-//! where a chunk belongs take it whenever it comes. An [`Operator`] is plain data of a query; how it goes through its
-//! chunks in a run is the host's business. What it keeps meanwhile is computed from the ranges of keys of its chunks
-//! ([`ChunkKeys`]): the groups that wait ([`BorderGroups`]) and the chunks that wait for their matches ([`Matches`]). Rows
-//! are not simulated.
+//! Source: Cooperative Scans 2007, section 7.2. A query that must have its chunks in order shares little.
+//! Operators that know the place of a chunk take it at any time. An [`Operator`] is plain data of a query;
+//! the host runs it. The memory that it needs is computed from the key ranges of its chunks ([`ChunkKeys`]).
+//! This memory holds the groups that wait ([`BorderGroups`]) and the chunks that wait for their matches
+//! ([`Matches`]). Rows are not simulated.
 
 mod borders;
 mod keys;
@@ -18,7 +18,7 @@ pub use borders::BorderGroups;
 pub use keys::{ChunkKeys, Key, KeyError, overlap, spread};
 pub use matches::{Matches, Side};
 
-/// A second thing that a query reads: the build side of a hash join, the inner side of a merge join.
+/// A second input of a query: the build side of a hash join, the inner side of a merge join.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The table.
@@ -27,37 +27,38 @@ pub struct Input {
     pub columns: ColumnSet,
     /// Processor time for each chunk of the table, by chunk number.
     pub work: Arc<[Span]>,
-    /// What is known of each chunk.
+    /// The known facts about each chunk.
     pub rows: Arc<[ChunkRows]>,
 }
 
-/// What is known of a chunk before it is read.
+/// Facts about a chunk that are known before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRows {
     /// The keys of its rows.
     pub keys: ChunkKeys,
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: u64,
-    /// Their bytes in the columns that the query uses: what it takes to keep them.
+    /// Their bytes in the columns of the query: the memory needed to keep them.
     pub bytes: u64,
 }
 
-/// What a query does with its chunks.
+/// The work of a query on its chunks.
 #[derive(Clone, Debug, Default)]
 pub enum Operator {
-    /// Is done with a chunk when it has processed it.
+    /// Finishes a chunk when it has processed it.
     #[default]
     Scan,
-    /// Groups by the table's key, inside each chunk. Groups at borders wait for the other chunks that have rows of them.
+    /// Groups by the table's key, inside each chunk. Groups at borders wait for the other chunks that have
+    /// rows of them.
     OrderedAggregation {
-        /// What is known of each chunk.
+        /// The known facts about each chunk.
         rows: Arc<[ChunkRows]>,
         /// Bytes of the state of a group.
         group_bytes: u64,
     },
-    /// Groups by the table's key in a table of all groups seen so far.
+    /// Groups by the table's key in a hash table of all groups seen so far.
     HashAggregation {
-        /// What is known of each chunk.
+        /// The known facts about each chunk.
         rows: Arc<[ChunkRows]>,
         /// Bytes of an entry.
         group_bytes: u64,
@@ -66,63 +67,64 @@ pub enum Operator {
     HashJoin {
         /// The build side.
         build: Input,
-        /// What is known of each of its own chunks.
+        /// The known facts about each of its own chunks.
         rows: Arc<[ChunkRows]>,
         /// Bytes that a row of the build side takes in the table.
         row_bytes: u64,
     },
-    /// Goes through its own chunks and those of `inner` side by side, both in the order of the key.
+    /// Takes its own chunks and those of `inner` in step, both in the order of the key.
     MergeJoin {
         /// The inner side.
         inner: Input,
-        /// What is known of each of its own chunks.
+        /// The known facts about each of its own chunks.
         rows: Arc<[ChunkRows]>,
-        /// Where both sides start.
+        /// The start of both sides.
         start: MergeStart,
     },
-    /// Takes its own chunks in any order, and with each those of `inner` with keys in common. As `coscan-datafusion`
-    /// joins tables that are clustered by one key.
+    /// Takes its own chunks in any order, and with each the matching chunks of `inner`. `coscan-datafusion`
+    /// joins tables that are clustered by one key in this way.
     JoinByChunks {
         /// The inner side.
         inner: Input,
-        /// What is known of each of its own chunks.
+        /// The known facts about each of its own chunks.
         rows: Arc<[ChunkRows]>,
-        /// Whether those of `inner` are announced as matching chunks from the start, or when an own one has been taken.
+        /// True if the chunks of `inner` are announced as matching chunks from the start; otherwise when an
+        /// own chunk has been taken.
         announced: bool,
     },
-    /// Gives its rows on in the order of the key. Chunks that come too early wait; of as many as fit into `memory` it takes
-    /// whichever comes first.
+    /// Passes its rows on in the order of the key. Chunks that come too early wait. It takes as many chunks
+    /// as fit into `memory` in any order.
     Sorted {
-        /// What is known of each chunk.
+        /// The known facts about each chunk.
         rows: Arc<[ChunkRows]>,
         /// Bytes that may wait.
         memory: u64,
     },
-    /// Gives on the rows with the least keys. What cannot have one of them any more is not read.
+    /// Passes on the rows with the least keys. Chunks that cannot have one of them are not read.
     Top {
-        /// What is known of each chunk.
+        /// The known facts about each chunk.
         rows: Arc<[ChunkRows]>,
-        /// How many rows it gives on.
+        /// Number of rows that it passes on.
         limit: u64,
-        /// Of a thousand rows of a chunk, how many pass its filter, spread evenly.
+        /// Rows out of a thousand that pass its filter, spread evenly over a chunk.
         pass_per_mille: u64,
         /// Bytes of a row that is kept.
         row_bytes: u64,
     },
 }
 
-/// Where the sides of a merge join start.
+/// The start of the two sides of a merge join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeStart {
     /// At the first chunk of each: two scans in order.
     Beginning,
-    /// The outer side where its policy likes, the inner one at the matching chunk. At the end of the table both go on from
-    /// the beginning to where they started.
+    /// The outer side at a chunk that its policy chooses, the inner one at the matching chunk. At the end of
+    /// the table both continue from the beginning to their start.
     Matching,
 }
 
 impl Operator {
-    /// What it reads beside its query's own chunks.
+    /// The input besides its query's own chunks.
     pub fn input(&self) -> Option<&Input> {
         match self {
             Operator::HashJoin { build, .. } => Some(build),

@@ -1,4 +1,4 @@
-//! From what a file says to a world and a recipe; every mistake is reported with its key.
+//! Construction of a world and a recipe from a file; every mistake is reported with its key.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::cpu::Scheduler;
 use crate::placement::Placement;
 use crate::workload::{OperatorMemory, Stream, Table, World};
 
-/// The policies a file names, or all there are.
+/// The policies that a file names, or all.
 pub(super) fn policies(file: &ScenarioFile) -> Result<Vec<PolicyName>, KeyError> {
     let Some(names) = &file.policies else { return Ok(registry::sharing().collect()) };
     let named = names.iter().enumerate().map(|(at, name)| {
@@ -26,7 +26,7 @@ pub(super) fn policies(file: &ScenarioFile) -> Result<Vec<PolicyName>, KeyError>
     named.collect()
 }
 
-/// Refuses values of policies that do not exist. Policies that are not run are left out of comparisons.
+/// Rejects the paper's values of unknown policies. Policies that are not run are left out of comparisons.
 pub(super) fn check_paper(file: &ScenarioFile) -> Result<(), KeyError> {
     let Some(paper) = &file.paper else { return Ok(()) };
     let known = |name: &str, key: String| {
@@ -36,7 +36,7 @@ pub(super) fn check_paper(file: &ScenarioFile) -> Result<(), KeyError> {
     paper.policies.keys().try_for_each(|name| known(name, format!("paper.policies.{name}")))
 }
 
-/// Puts a world and a recipe together.
+/// Builds a world and a recipe.
 pub(super) fn build(file: &ScenarioFile) -> Result<(World, Recipe), KeyError> {
     let tables: Result<Vec<TableInfo>, KeyError> =
         file.table.iter().map(|(name, table)| TableInfo::new(name, table)).collect();
@@ -87,7 +87,7 @@ fn world(file: &ScenarioFile, tables: Vec<TableInfo>) -> Result<World, KeyError>
     })
 }
 
-/// What a thread that has slept is ahead of others at most, unless the file says otherwise: what Linux 2.6 had.
+/// The default maximum credit of a thread that has slept: that of Linux 2.6.
 const SLEEP_CREDIT: Span = Span::from_millis(1000);
 
 fn scheduler(system: &SystemFile) -> Result<Scheduler, KeyError> {
@@ -148,10 +148,10 @@ fn build_class(
     })
 }
 
-/// More streams, and more queries in one, than anybody simulates on purpose.
+/// Maximum number of streams, and of queries in one: larger numbers are mistakes.
 const STREAMS_MAX: u32 = 10_000;
 
-/// A recipe in the making.
+/// A recipe under construction.
 struct Builder<'a> {
     file: &'a ScenarioFile,
     tables: &'a [TableInfo],
@@ -174,7 +174,7 @@ impl Builder<'_> {
         Ok(Recipe { kinds: self.kinds, streams, random, budget_changes })
     }
 
-    /// The number of a kind of queries.
+    /// The number of a kind of query.
     fn kind(&mut self, name: &str) -> usize {
         self.kinds.iter().position(|kind| kind == name).unwrap_or_else(|| {
             self.kinds.push(name.to_owned());
@@ -274,7 +274,7 @@ impl Builder<'_> {
     }
 }
 
-/// The chunks a written query reads: all, or ranges such as "0..20" in chunks or "10%..50%".
+/// The chunks that a written query reads: all, or ranges such as "0..20" in chunks or "10%..50%".
 fn ranges(key: &str, query: &QueryFile, chunks: u32) -> Result<ChunkSet, KeyError> {
     let Some(ranges) = &query.ranges else { return Ok(ChunkSet::range(0..chunks)) };
     let runs = ranges.iter().enumerate().map(|(at, text)| {

@@ -1,8 +1,8 @@
-//! The `[device]` section: which keys a kind of device has, and the device they describe.
+//! The `[device]` section: the keys of each kind of device, and the device that they describe.
 //!
-//! The devices themselves, and what makes sense of their numbers, are those of `coscan-device`; here are only
-//! the words for them and the key that each mistake belongs to. A device is put together from the inside out:
-//! members of arrays, the device, then faults, throttle and delay around it, each checked as it is added.
+//! `coscan-device` defines the devices and checks their numbers. This module has their keys, and assigns each
+//! mistake to its key. A device is built from the inside out: members of arrays, the device, then faults,
+//! throttle and delay around it. Each is checked as it is added.
 
 use coscan_core::Span;
 use coscan_device::hard_disk::{DRIVES, Schedule};
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::error::KeyError;
 use super::units::{Bytes, Percent, Rate, Time};
 
-/// The device. Which keys are wanted depends on its kind.
+/// The device. The required keys depend on its kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceFile {
@@ -22,24 +22,24 @@ pub struct DeviceFile {
     pub level: Option<u32>,
     pub disks: Option<u32>,
     pub stripe_unit: Option<Bytes>,
-    /// What each disk of an array is.
+    /// The model of each disk of an array.
     pub member: Option<Box<DeviceFile>>,
     /// Requests served at once.
     pub requests: Option<u32>,
     pub latency: Option<Time>,
     pub bandwidth_each: Option<Rate>,
-    /// Which drive, of those that are known to the sector.
+    /// The name of a drive that is known to the sector.
     pub drive: Option<String>,
     pub queue_depth: Option<u32>,
     pub schedule: Option<ScheduleFile>,
-    /// Of the time that a command has waited, how much counts as positioning saved.
+    /// The share of a command's waiting time that counts as positioning saved.
     pub aging: Option<Percent>,
     pub faults: Option<FaultsFile>,
     pub throttle: Option<ThrottleFile>,
     pub delay: Option<DelayFile>,
 }
 
-/// The order in which a drive serves the commands it holds.
+/// The order in which a drive serves its commands.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScheduleFile {
@@ -69,7 +69,7 @@ pub struct ThrottleFile {
     pub burst: Option<Bytes>,
 }
 
-/// Completions that arrive late.
+/// Delayed completions.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelayFile {
@@ -80,7 +80,7 @@ pub struct DelayFile {
     pub seed: Option<u64>,
 }
 
-/// A kind of device: its name, the keys it has, and how it is made of them.
+/// A kind of device: its name, its keys, and its construction from them.
 struct Kind {
     name: &'static str,
     keys: &'static [&'static str],
@@ -127,7 +127,7 @@ pub(super) fn device(path: &str, file: &DeviceFile) -> Result<DeviceSpec, KeyErr
     Ok(spec)
 }
 
-/// A section and where it stands.
+/// A section and its path.
 struct Keys<'a> {
     path: &'a str,
     file: &'a DeviceFile,
@@ -143,7 +143,7 @@ impl Keys<'_> {
         value.ok_or_else(|| KeyError::new(self.path, message()))
     }
 
-    /// The keys that are given and that not every kind has.
+    /// The given keys, except those of every kind.
     fn given(&self) -> Vec<&'static str> {
         let file = self.file;
         let all = [
@@ -172,7 +172,7 @@ impl Keys<'_> {
         DeviceSpec::new(model).map_err(|error| self.refuse(key(&error), error.to_string()))
     }
 
-    /// A share as millionths; one so small that it would be none is a mistake.
+    /// A share as millionths; one that rounds to zero is a mistake.
     fn per_million(&self, key: &str, Percent(share): Percent) -> Result<u32, KeyError> {
         let millionths = (share * 1e6).round() as u32;
         if millionths == 0 && share > 0.0 {
@@ -182,7 +182,7 @@ impl Keys<'_> {
     }
 }
 
-/// The key that an error in a device without wrappers belongs to; a member's own are found before.
+/// The key of an error in a device without wrappers; those of members are found before.
 fn key_of(kind: &str, error: &SpecError) -> &'static str {
     match error {
         SpecError::NoBandwidth { of: Part::ParallelEach }

@@ -1,7 +1,7 @@
-//! From a scenario's recipe and a seed to the queries of a run.
+//! The queries of a run, drawn from a scenario's recipe and a seed.
 //!
-//! The seed decides everything. Where a query reads is drawn before what it is, and independently of the
-//! lists of classes and shares, so that variants of a scenario that differ in those read the same places.
+//! The seed decides everything. The place that a query reads is drawn before its class and share, and
+//! independently of the lists of them. So variants of a scenario with other lists read the same places.
 
 use coscan_core::{ChunkSet, ColumnSet, DeliveryOrder, Instant, Span, TableId};
 use fastrand::Rng;
@@ -11,7 +11,7 @@ use super::file::Assign;
 use crate::operator::Operator;
 use crate::workload::{Query, Stream, Workload};
 
-/// What queries of a class have in common.
+/// The common properties of a class of queries.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
     pub table: TableId,
@@ -43,7 +43,7 @@ impl Class {
     }
 }
 
-/// A class and the share of its table that is read, 0 to 1; what a latency is reported for.
+/// A class and the share of its table that is read, 0 to 1. Latencies are reported per kind.
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
     /// Its number among the names of kinds.
@@ -58,13 +58,15 @@ pub(super) struct Random {
     pub streams: u32,
     pub queries: u32,
     pub stagger: Span,
-    /// The kinds to choose from, class by class: `shares` in a row are of one class. Kinds may repeat.
+    /// The kinds to choose from, class by class: each `shares` consecutive ones are of one class. Kinds may
+    /// repeat.
     pub kinds: Vec<Kind>,
     pub shares: usize,
     pub assign: Assign,
-    /// Whether queries read whole chunks; else any rows, and of the outer chunks only those are processed.
+    /// True if queries read whole chunks. Otherwise they read any rows, and of the outer chunks they process
+    /// only those.
     pub aligned: bool,
-    /// Exactly how many queries of each kind, if that is given; one per kind in `kinds`.
+    /// The exact number of queries of each kind, if given; one number per kind in `kinds`.
     pub counts: Option<Vec<u32>>,
 }
 
@@ -87,7 +89,7 @@ impl Recipe {
         Workload { kinds: self.kinds.clone(), streams, budget_changes: self.budget_changes.clone() }
     }
 
-    /// The kinds of queries there may be, by number.
+    /// The possible kinds of queries, by number.
     pub fn kinds(&self) -> &[String] {
         &self.kinds
     }
@@ -96,7 +98,7 @@ impl Recipe {
 impl Random {
     fn draw(&self, seed: u64) -> Vec<Stream> {
         let mut rng = Rng::with_seed(seed);
-        // One generator per query: what one draws does not move the others.
+        // One generator per query: the draws of one query do not affect the others.
         let total = self.streams * self.queries;
         let mut generators: Vec<Rng> = (0..total).map(|_| rng.fork()).collect();
         let mut fixed = self.counts.as_ref().map(|counts| {
@@ -138,12 +140,12 @@ impl Random {
     }
 }
 
-/// How many chunks a share of a table is: to the nearest chunk, at least one.
+/// The number of chunks of a share of a table: rounded to the nearest chunk, at least one.
 pub(super) fn chunks_of_share(chunks: u32, share: f64) -> u32 {
     ((f64::from(chunks) * share).round() as u32).clamp(1, chunks)
 }
 
-/// The chunks a query reads; `place` is from 0 to 1.
+/// The chunks of a query; `place` is from 0 to 1.
 fn range(class: &Class, share: f64, place: f64) -> ChunkSet {
     let wanted = chunks_of_share(class.chunks, share);
     let places = class.chunks - wanted + 1;
@@ -151,8 +153,8 @@ fn range(class: &Class, share: f64, place: f64) -> ChunkSet {
     ChunkSet::range(first..first + wanted)
 }
 
-/// A query of a share of the rows, wherever they begin: it reads every chunk that has some of them, but
-/// spends processor time on those rows only. `place` is from 0 to 1.
+/// A query of a share of the rows, from any row. It reads every chunk that has some of them, but spends
+/// processor time on those rows only. `place` is from 0 to 1.
 fn unaligned_query(kind: usize, class: &Class, share: f64, place: f64) -> Query {
     let chunks = f64::from(class.chunks);
     let start = place * chunks * (1.0 - share);

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where: file, line, key, and what to do.
+//! Errors in a scenario: file, line, key, and the change to make.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use toml::de::{DeTable, DeValue};
 /// A scenario that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct ScenarioError {
-    /// The file, or what else the text came from.
+    /// The file, or another source of the text.
     pub origin: String,
     /// The line, counted from 1, if the error is at a place in the file.
     pub line: Option<usize>,
     /// The key as a path with dots, empty if there is none.
     pub key: String,
-    /// What is wrong and what to do.
+    /// The mistake and the change to make.
     pub message: String,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for ScenarioError {
     }
 }
 
-/// An error in what a key says, before it is known where the key stands.
+/// An error in the value of a key whose place is not known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeyError {
     pub key: String,
@@ -53,7 +53,7 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The error of the TOML reader, with the key it stands at.
+    /// The error of the TOML reader, with its key.
     pub fn toml_error(&self, error: &toml::de::Error) -> ScenarioError {
         let key = error.span().and_then(|span| {
             let document = DeTable::parse(self.text).ok()?;
@@ -118,7 +118,7 @@ fn join(key: &str, inner: &str) -> String {
     if inner.is_empty() { key.to_owned() } else { format!("{key}.{inner}") }
 }
 
-/// Where the key, or the nearest one above it, begins.
+/// The start of the key, or of the nearest one above it.
 fn place_of(table: &DeTable<'_>, path: &str) -> Option<usize> {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     let (key, value) = table.iter().find(|(key, _)| key.get_ref() == first)?;

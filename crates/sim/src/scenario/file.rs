@@ -1,5 +1,5 @@
-//! A scenario file as it is written. What the keys mean is in `docs/scenarios.md`; whether they fit
-//! together is checked where a [`Scenario`](super::Scenario) is made of them.
+//! The form of a scenario file. `docs/scenarios.md` explains the keys. Their consistency is checked when a
+//! [`Scenario`](super::Scenario) is made of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct ScenarioFile {
     pub source: String,
     #[serde(default)]
     pub notes: String,
-    /// Names of sharing policies; all there are if absent.
+    /// Names of sharing policies; by default all.
     pub policies: Option<Vec<String>>,
     pub seeds: Option<Seeds>,
     pub system: SystemFile,
@@ -41,7 +41,7 @@ pub struct ScenarioFile {
     pub expect: Vec<ExpectFile>,
 }
 
-/// How many runs, or which.
+/// Seeds of the runs: a number of runs, or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds(pub Vec<u64>);
 
@@ -96,7 +96,7 @@ pub struct SystemFile {
     pub operator_memory: OperatorMemoryFile,
 }
 
-/// Where the memory of operators comes from.
+/// The source of operators' memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperatorMemoryFile {
@@ -105,7 +105,7 @@ pub enum OperatorMemoryFile {
     OfBuffer,
 }
 
-/// Who goes first where there are more workers than processors.
+/// The order of workers if there are more than processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchedulerFile {
@@ -114,7 +114,7 @@ pub enum SchedulerFile {
     SleepersFirst,
 }
 
-/// A table. Which keys are wanted depends on its storage.
+/// A table. The required keys depend on its storage.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableFile {
@@ -135,11 +135,11 @@ pub struct TableFile {
 #[serde(deny_unknown_fields)]
 pub struct KeyFile {
     pub values: Count,
-    /// Whether a value may lie in several chunks; it may unless the file says otherwise.
+    /// True if a value may lie in several chunks; the default is true.
     pub split: Option<bool>,
 }
 
-/// How rows are stored.
+/// The storage of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StorageFile {
@@ -156,7 +156,7 @@ pub struct ColumnFile {
     pub bytes: Option<f64>,
 }
 
-/// A class of queries: what they do with the chunks they read.
+/// A class of queries: their work on the chunks that they read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassFile {
@@ -199,13 +199,13 @@ pub struct RandomFile {
     pub shares: Option<Vec<Percent>>,
     #[serde(default)]
     pub assign: Assign,
-    /// Whether queries read whole chunks; they do unless the file says otherwise.
+    /// True if queries read whole chunks; the default is true.
     pub aligned: Option<bool>,
     #[serde(default)]
     pub counts: Vec<CountFile>,
 }
 
-/// How classes come to queries.
+/// The assignment of classes to queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assign {
@@ -216,7 +216,7 @@ pub enum Assign {
     RoundRobin,
 }
 
-/// This many queries of one kind.
+/// A number of queries of one kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CountFile {
@@ -225,7 +225,7 @@ pub struct CountFile {
     pub count: u32,
 }
 
-/// The buffer's size from some moment on.
+/// The buffer's size from a point in time on.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetChangeFile {
@@ -242,41 +242,42 @@ pub struct SweepFile {
     pub labels: Option<Vec<String>>,
 }
 
-/// What the paper measured.
+/// The paper's values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperFile {
     /// The policy that ratios refer to.
     pub baseline: String,
-    /// How far a value may be from the paper's, as a share of it.
+    /// The tolerated relative deviation from the paper's values.
     pub tolerance: Percent,
-    /// Seconds a query of each kind takes alone.
+    /// Seconds per query of each kind alone.
     #[serde(default)]
     pub alone_s: BTreeMap<String, f64>,
-    /// What the paper measured, by policy.
+    /// The paper's values, by policy.
     #[serde(default)]
     pub policies: BTreeMap<String, PaperValues>,
-    /// Why a quantity of the scoreboard, such as `relevance.loads_ratio`, is not within the tolerance.
+    /// The reason why a quantity of the scoreboard, such as `relevance.loads_ratio`, is outside the
+    /// tolerance.
     #[serde(default)]
     pub explain: BTreeMap<String, String>,
-    /// Which parameter was fitted to a quantity of the scoreboard, such as `relevance.loads_ratio`, or to a figure under
-    /// all policies, such as `cpu_use`: these do not count as reproduced.
+    /// The parameter that was fitted to a quantity of the scoreboard, such as `relevance.loads_ratio`, or to
+    /// a figure under all policies, such as `cpu_use`. These do not count as reproduced.
     #[serde(default)]
     pub fitted: BTreeMap<String, String>,
 }
 
-/// What stands behind a value of a paper, and so whether it can be reproduced.
+/// The basis of a paper's value, which decides whether it can be reproduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// The paper gives the number.
     #[default]
     Stated,
-    /// The paper gives a range or a limit; it is compared with the middle of it.
+    /// The paper gives a range or a limit; the comparison uses its middle.
     Range,
-    /// A number for what the paper says in words or shows in a figure without numbers.
+    /// A number derived from the paper's words, or from a figure without numbers.
     Reading,
-    /// A parameter was chosen so that it comes out: it tests nothing.
+    /// A parameter was chosen to give the value: it tests nothing.
     Fitted,
 }
 
@@ -292,21 +293,21 @@ impl fmt::Display for Basis {
 }
 
 impl Basis {
-    /// Whether the value can agree or disagree.
+    /// True if the value can agree or disagree.
     pub fn is_judged(self) -> bool {
         self != Basis::Fitted
     }
 }
 
-/// What the paper measured for one policy.
+/// The paper's values for one policy.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperValues {
     /// Mean time of a stream, in seconds.
     pub stream_time_s: Option<f64>,
-    /// Mean of times divided by times alone.
+    /// Mean ratio of times to times alone.
     pub normalised_latency: Option<f64>,
-    /// From the first query to the end of the last, in seconds.
+    /// Time from the first query to the end of the last, in seconds.
     pub total_time_s: Option<f64>,
     /// Share of the processors' time that was used.
     pub cpu_use: Option<Percent>,
@@ -321,23 +322,23 @@ pub struct PaperValues {
     pub latencies_s: BTreeMap<String, f64>,
 }
 
-/// A value to be met.
+/// An expected value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectFile {
     /// `POLICY.FIGURE`, `POLICY.FIGURE_ratio` or `POLICY.leads`.
     pub quantity: String,
-    /// The point of a sweep that is meant.
+    /// The point of a sweep.
     #[serde(default)]
     pub at: BTreeMap<String, String>,
     /// The value.
     pub paper: f64,
-    /// How far a value may be from the paper's, as a share of it.
+    /// The tolerated relative deviation from the paper's value.
     pub tolerance: Percent,
     /// An explanation.
     #[serde(default)]
     pub note: String,
-    /// What stands behind the value.
+    /// The basis of the value.
     #[serde(default)]
     pub basis: Basis,
 }

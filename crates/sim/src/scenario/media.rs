@@ -1,8 +1,8 @@
-//! Scenarios of slow media: a library, a disk cache, tables on its media, and users. `docs/scenarios.md`, "Slow media",
-//! explains every key. A file with a table `[library]` is one of these.
+//! Scenarios of slow media: a library, a disk cache, tables on its media, and users. `docs/scenarios.md`,
+//! "Slow media", explains every key. A file with a table `[library]` is such a scenario.
 //!
-//! Where tables lie and what users want is drawn from the seed, the same for every policy. **Choice**: each table is placed
-//! for itself, so that two may have places in common; nobody reads their bytes.
+//! The places of tables and the requests of users are drawn from the seed, the same for every policy.
+//! **Choice**: each table is placed independently, so two tables may overlap; their bytes are not read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,19 +24,19 @@ use crate::media::{MediaQuery, MediaStart, MediaUser, MediaWorld};
 
 /// More fragments than this are a mistake in a unit.
 const FRAGMENTS_MAX: u64 = 1_000_000;
-/// More combinations in one query are, too.
+/// More combinations than this in one query are a mistake.
 const PAIRS_MAX: usize = 1_000_000;
 
 /// An experiment on slow media, ready to run.
 #[derive(Clone, Debug)]
 pub struct MediaScenario {
-    /// What figures and tables call it.
+    /// Its name in figures and tables.
     pub title: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
     /// The policies to compare.
     pub policies: Vec<PolicyName>,
-    /// One run of each policy per seed.
+    /// Seeds: one run of each policy per seed.
     pub seeds: Vec<u64>,
     file: MediaFile,
     library: Library,
@@ -61,7 +61,7 @@ struct MediaFile {
     user: Vec<UserFile>,
 }
 
-/// Which library, and its numbers.
+/// The library, and its numbers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 enum LibraryFile {
@@ -151,16 +151,16 @@ struct UserFile {
     after_first: Option<Bytes>,
 }
 
-/// What a query reads of its tables.
+/// The tables that a query reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Reads {
     /// One of them, drawn.
     #[default]
     One,
-    /// All, one after the other, as the build and the probe side of a hash join.
+    /// All tables, one after the other, such as the build and the probe side of a hash join.
     InTurn,
-    /// All combinations of their fragments, as a join without a hash table.
+    /// All combinations of their fragments, as for a join without a hash table.
     Pairs,
 }
 
@@ -169,7 +169,7 @@ fn one() -> u32 {
 }
 
 impl MediaScenario {
-    /// Whether a file is a scenario of slow media.
+    /// True if the file is a scenario of slow media.
     pub fn is_one(path: &Path) -> bool {
         let document = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<Table>().ok());
         document.is_some_and(|document| document.contains_key("library"))
@@ -178,15 +178,15 @@ impl MediaScenario {
     /// Reads a scenario from a file, with settings on top.
     ///
     /// # Errors
-    /// What makes no sense, with file, line and key.
+    /// The first mistake, with file, line and key.
     pub fn load(path: &Path, settings: &[Setting]) -> Result<Self, ScenarioError> {
         Self::parse(&path.display().to_string(), &read(path)?, settings)
     }
 
-    /// Reads a scenario from text; `origin` is what errors call it.
+    /// Reads a scenario from text; errors name it `origin`.
     ///
     /// # Errors
-    /// What makes no sense, with line and key.
+    /// The first mistake, with line and key.
     pub fn parse(origin: &str, text: &str, settings: &[Setting]) -> Result<Self, ScenarioError> {
         let source = Source { origin, text };
         let mut file: MediaFile = toml::from_str(text).map_err(|error| source.toml_error(&error))?;
@@ -254,7 +254,7 @@ impl MediaScenario {
         MediaWorld { library: self.library.clone(), config, fragments, users }
     }
 
-    /// Puts a table's fragments in equal runs on media that are drawn, each run at a place that is drawn.
+    /// Places a table's fragments in equal runs on drawn media, each run at a drawn place.
     fn lay(&self, table: &TableFile, fragments: &mut Vec<Fragment>, rng: &mut Rng) -> Vec<FragmentId> {
         let bytes = table.fragment.0;
         let count = table.size.0.div_ceil(bytes);
@@ -422,7 +422,7 @@ fn query(user: &UserFile, tables: &[&Vec<FragmentId>], rng: &mut Rng) -> MediaQu
     let some = |table: &[FragmentId], rng: &mut Rng| {
         let share = user.share.map_or(1.0, |share| share.0);
         let count = ((table.len() as f64 * share).round() as usize).clamp(1, table.len());
-        // A run of neighbours, as a range of a clustered key is.
+        // A run of neighbours, like a range of a clustered key.
         let first = rng.usize(0..=table.len() - count);
         table[first..first + count].to_vec()
     };

@@ -1,8 +1,8 @@
-//! Scenario files: an experiment as text. `docs/scenarios.md` explains every key.
+//! Scenario files: experiments as text. `docs/scenarios.md` explains every key.
 //!
-//! A [`Scenario`] is what a file and the settings on top of it say, checked and put together: one or more
-//! points (more if a key is swept), each a world and a recipe for the queries, with policies and seeds to
-//! run them under and the values of the paper beside. Nothing runs here.
+//! A [`Scenario`] is the checked content of a file and the settings on top of it. It has one or more points
+//! (several if a key is swept), each a world and a recipe for the queries. It also has the policies and seeds
+//! to run them under, and the paper's values. This module runs nothing.
 
 mod build;
 mod device;
@@ -34,34 +34,34 @@ use file::{ScenarioFile, SweepFile};
 /// An experiment, ready to run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What commands call it.
+    /// Its name in commands.
     pub name: String,
-    /// What figures and tables call it.
+    /// Its name in figures and tables.
     pub title: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
-    /// What there is to know about it: what was calibrated, what deviates.
+    /// Notes: calibrated parameters, deviations.
     pub notes: String,
     /// The policies to compare.
     pub policies: Vec<PolicyName>,
-    /// One run of each policy per seed.
+    /// Seeds: one run of each policy per seed.
     pub seeds: Vec<u64>,
-    /// What to run: one point, or one per combination of swept values.
+    /// The points to run: one, or one per combination of swept values.
     pub points: Vec<Point>,
-    /// What the paper measured.
+    /// The paper's values.
     pub paper: Option<PaperFile>,
-    /// Single values to be met.
+    /// Single expected values.
     pub expect: Vec<ExpectFile>,
 }
 
 /// One combination of swept values.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// The swept keys and what they are set to; empty if nothing is swept.
+    /// The swept keys and their values; empty without a sweep.
     pub at: Vec<(String, String)>,
     /// The machine and the tables.
     pub world: World,
-    /// The queries, up to the seed.
+    /// The queries, to be drawn with a seed.
     pub recipe: Recipe,
 }
 
@@ -74,7 +74,7 @@ impl Scenario {
         Self::parse(&path.display().to_string(), &read(path)?, settings)
     }
 
-    /// Reads a scenario from text; `origin` is what errors call it.
+    /// Reads a scenario from text; errors name it `origin`.
     ///
     /// # Errors
     /// If the text is not a scenario.
@@ -135,7 +135,7 @@ fn changed<T: DeserializeOwned>(source: &Source<'_>, document: &Table) -> Result
     })
 }
 
-/// All combinations of swept values, the last key fastest; a key that is set by hand is not swept.
+/// All combinations of swept values, the last key fastest; a key set by hand is not swept.
 fn combinations(sweeps: &[SweepFile], settings: &[Setting]) -> Result<Vec<Vec<(Setting, String)>>, KeyError> {
     let mut combinations = vec![Vec::new()];
     for (number, sweep) in sweeps.iter().enumerate() {
@@ -159,7 +159,7 @@ fn combinations(sweeps: &[SweepFile], settings: &[Setting]) -> Result<Vec<Vec<(S
     Ok(combinations)
 }
 
-/// What the values of a sweep are called.
+/// The labels of a sweep's values.
 fn labels(number: usize, sweep: &SweepFile) -> Result<Vec<String>, KeyError> {
     if sweep.values.is_empty() {
         return Err(KeyError::new(format!("sweep.{number}.values"), "a sweep needs at least one value"));

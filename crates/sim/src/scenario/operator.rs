@@ -1,6 +1,6 @@
-//! The `operator` of a class: which keys a kind of operator has, and the operator they describe.
+//! The `operator` of a class: the keys of each kind of operator, and the operator that they describe.
 //!
-//! What operators do is in `crate::operator`; here are only the words for them and the key that each mistake belongs to.
+//! `crate::operator` defines the operators. This module has their keys, and assigns each mistake to its key.
 
 use std::sync::Arc;
 
@@ -12,31 +12,31 @@ use super::table::{TableInfo, table_named};
 use super::units::{Bytes, Cost, Count, Percent};
 use crate::operator::{ChunkRows, Input, MergeStart, Operator};
 
-/// What a class of queries does with its chunks. Which keys are wanted depends on its kind.
+/// The work of a class of queries on its chunks. The required keys depend on its kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorFile {
     pub kind: String,
-    /// The state of a group.
+    /// Size of the state of a group.
     pub group: Option<Bytes>,
     /// The build side of a hash join.
     pub build: Option<InputFile>,
     /// The inner side of a merge join or a join by chunks.
     pub inner: Option<InputFile>,
     pub start: Option<StartFile>,
-    /// Whether the buffer manager knows the inner chunks from the start; it does unless said otherwise.
+    /// True if the buffer manager knows the inner chunks from the start; the default is true.
     pub announced: Option<bool>,
-    /// A row that is kept.
+    /// Size of a row that is kept.
     pub row: Option<Bytes>,
-    /// What may wait.
+    /// Memory for waiting chunks.
     pub memory: Option<Bytes>,
-    /// How many rows are wanted.
+    /// Number of wanted rows.
     pub limit: Option<Count>,
-    /// Of the rows, how many pass the query's filter; all unless said otherwise.
+    /// Share of the rows that pass the query's filter; the default is all.
     pub pass: Option<Percent>,
 }
 
-/// What an operator reads beside its query's own chunks.
+/// The input of an operator besides its query's own chunks.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputFile {
@@ -45,7 +45,7 @@ pub struct InputFile {
     pub columns: Option<Vec<String>>,
 }
 
-/// Where a merge join starts.
+/// The start of a merge join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StartFile {
@@ -53,7 +53,7 @@ pub enum StartFile {
     Matching,
 }
 
-/// A kind of operator: its name, the keys it wants, those it may have, and how it is made of them.
+/// A kind of operator: its name, its required and optional keys, and its construction from them.
 struct Kind {
     name: &'static str,
     wanted: &'static [&'static str],
@@ -72,7 +72,7 @@ const KINDS: [Kind; 8] = [
     Kind { name: "top", wanted: &["limit", "row"], optional: &["pass"], make: top },
 ];
 
-/// The class that an operator belongs to, as far as it is known.
+/// The known facts about the class of an operator.
 pub(super) struct ClassInfo<'a> {
     /// The path of the class in the file.
     pub path: &'a str,
@@ -82,7 +82,7 @@ pub(super) struct ClassInfo<'a> {
     pub workers: u32,
 }
 
-/// Everything that an operator is made of.
+/// The parts of an operator.
 struct Maker<'a> {
     class: &'a ClassInfo<'a>,
     file: &'a OperatorFile,
@@ -91,7 +91,7 @@ struct Maker<'a> {
     input: &'a dyn Fn(&str, &InputFile) -> Result<Input, KeyError>,
 }
 
-/// The operator of a class. `tables` are all there are, `hertz` the clock that costs in cycles are counted by.
+/// The operator of a class. `tables` are all tables, and `hertz` is the clock for costs in cycles.
 pub(super) fn operator(
     class: &ClassInfo<'_>,
     file: &OperatorFile,
@@ -127,7 +127,7 @@ pub(super) fn operator(
 }
 
 impl OperatorFile {
-    /// The keys that the file gives, beside the kind.
+    /// The keys in the file, besides the kind.
     fn given(&self) -> Vec<&'static str> {
         let keys = [
             ("group", self.group.is_some()),
@@ -207,7 +207,7 @@ fn join_by_chunks(maker: &Maker<'_>) -> Result<Operator, KeyError> {
     })
 }
 
-/// A scan over a table that has the columns of both, in chunks whose rows match: there is nothing to keep.
+/// A scan over a table that has the columns of both, in chunks whose rows match: no data is kept.
 fn cooperative_merge_join(maker: &Maker<'_>) -> Result<Operator, KeyError> {
     let apart = maker.rows.windows(2).all(|pair| pair[0].keys.last < pair[1].keys.first);
     if !apart {

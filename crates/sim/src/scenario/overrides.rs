@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use super::error::KeyError;
 
-/// A key and the value it is to have.
+/// A key and its new value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// The path, such as `system.buffer` or `stream.0.start`.
@@ -14,10 +14,10 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// From `key=value`. The value is TOML; what is not, is a string: `system.buffer=32 chunks`.
+    /// Parses `key=value`. The value is TOML; text that is not TOML is a string: `system.buffer=32 chunks`.
     ///
     /// # Errors
-    /// If there is no key.
+    /// If the key is missing.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (key, value) = text
             .split_once('=')

@@ -1,4 +1,4 @@
-//! Tables of a scenario: from rows, widths and sizes to the core's layout.
+//! Tables of a scenario: conversion of rows, widths and sizes to the core's layout.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::units::{Cost, span};
 use crate::operator::{ChunkKeys, ChunkRows, spread};
 use crate::workload::Table;
 
-/// A table and what costs are counted by.
+/// A table and the facts for its costs.
 #[derive(Clone, Debug)]
 pub(super) struct TableInfo {
     pub table: Table,
     columns: Vec<(String, f64)>,
-    /// Rows of each chunk, if the file says how many the table has.
+    /// Rows of each chunk, if the file gives the number of rows.
     rows: Option<Vec<u64>>,
-    /// How full each chunk is, 0 to 1.
+    /// The fill of each chunk, 0 to 1.
     fill: Vec<f64>,
     bytes: Vec<u64>,
     /// The keys of each chunk, if the table is clustered by one.
@@ -28,7 +28,7 @@ impl TableInfo {
     /// The table that a scenario describes.
     ///
     /// # Errors
-    /// The first key that makes no sense.
+    /// The first implausible key.
     pub fn new(name: &str, file: &TableFile) -> Result<Self, KeyError> {
         let info = match file.storage {
             StorageFile::Row => row_table(name, file),
@@ -48,7 +48,7 @@ impl TableInfo {
         Ok(TableInfo { keys: Some(keys), ..self })
     }
 
-    /// What operators know of each chunk, in these columns.
+    /// The facts for operators about each chunk, in these columns.
     ///
     /// # Errors
     /// If the table has no key.
@@ -76,10 +76,10 @@ impl TableInfo {
         self.bytes.iter().copied().max().unwrap_or(0)
     }
 
-    /// The columns of these names; all of them if none are given.
+    /// The columns with these names; all columns without names.
     ///
     /// # Errors
-    /// If there is no column of a name.
+    /// If a column is unknown.
     pub fn columns(&self, names: Option<&[String]>) -> Result<ColumnSet, String> {
         let Some(names) = names else { return Ok(ColumnSet::first(self.table.layout.column_count())) };
         if self.columns.is_empty() {
@@ -95,7 +95,7 @@ impl TableInfo {
         names.iter().map(column).collect()
     }
 
-    /// Processor time for every chunk. `hertz` is the clock that cycles are counted by.
+    /// Processor time for every chunk. `hertz` is the clock for costs in cycles.
     ///
     /// # Errors
     /// If the cost needs a clock rate or a number of rows that is not given.
@@ -116,7 +116,7 @@ impl TableInfo {
         Ok(seconds.into_iter().map(span).collect())
     }
 
-    /// The bytes of a chunk that a scan of these columns looks at.
+    /// The bytes of a chunk that a scan of these columns reads.
     fn bytes_used(&self, chunk: usize, columns: &ColumnSet) -> f64 {
         match &self.rows {
             Some(rows) if !self.columns.is_empty() => {
@@ -128,7 +128,7 @@ impl TableInfo {
     }
 }
 
-/// The table of this name; the only one if none is given. `path` is where the name belongs.
+/// The table with this name; the only one if no name is given. `path` is the key of the name.
 pub(super) fn table_named(path: &str, name: Option<&str>, tables: &[TableInfo]) -> Result<usize, KeyError> {
     let known = || tables.iter().map(|info| info.table.name.as_str()).collect::<Vec<_>>().join(", ");
     match name {
@@ -143,13 +143,13 @@ pub(super) fn table_named(path: &str, name: Option<&str>, tables: &[TableInfo]) 
     }
 }
 
-/// A table has no more parts, in chunks and columns, than this.
+/// Maximum number of parts of a table, in chunks and columns.
 const PARTS_MAX: u64 = 1 << 26;
 
-/// No more bytes: an exabyte.
+/// Maximum bytes: an exabyte.
 const BYTES_MAX: u64 = 1 << 60;
 
-/// Fails on a table that nobody can simulate.
+/// Fails on a table that is too large to simulate.
 fn check_size(chunks: u64, columns: u64, bytes: u64) -> Result<(), KeyError> {
     if chunks.saturating_mul(columns.max(1)) > PARTS_MAX {
         let message =
@@ -259,7 +259,7 @@ fn column((at, file): (usize, &ColumnFile)) -> Result<(String, f64), KeyError> {
     Ok((file.name.clone(), bits))
 }
 
-/// A column whose values run on over chunk boundaries, so that neighbours share the page between them.
+/// A column whose values cross chunk boundaries, so that neighbours share the page between them.
 fn paged(rows: u64, per_chunk: u64, bits: f64, page: u64) -> Result<ColumnLayout, coscan_core::ConfigError> {
     let byte = |row: u64| (row.min(rows) as f64 * bits / 8.0).ceil() as u64;
     let total = byte(rows);

@@ -1,7 +1,7 @@
-//! Quantities with a unit, as people write them: "16MB", "200MB/s", "3s", "45 cycles/byte", "20%".
+//! Quantities with a unit, in a readable form: "16MB", "200MB/s", "3s", "45 cycles/byte", "20%".
 //!
-//! Each is a type of its own that is read from a string, so that a wrong unit is an error at its place in
-//! the file. Decimal prefixes are powers of 1000, binary ones (KiB, MiB, GiB) of 1024.
+//! Each is a separate type that is read from a string, so that a wrong unit is an error at its place in the
+//! file. Decimal prefixes are powers of 1000, binary ones (KiB, MiB, GiB) of 1024.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,13 +20,13 @@ pub struct UnitError {
 
 /// A quantity that is written as text.
 trait Quantity: Sized {
-    /// What is wanted, with an example.
+    /// A description of the expected text, with an example.
     const WANTED: &'static str;
 
-    /// From its number and the unit behind it, without spaces around them.
+    /// Makes the quantity of a number and the unit behind it, without spaces around them.
     fn from_parts(number: f64, unit: &str) -> Option<Self>;
 
-    /// From a number without a unit, if that means something.
+    /// Parses the text. Some quantities accept a number without a unit.
     fn parse(text: &str) -> Result<Self, UnitError> {
         let error = || UnitError { text: text.to_owned(), wanted: Self::WANTED };
         let trimmed = text.trim();
@@ -107,14 +107,14 @@ pub struct Percent(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frequency(pub f64);
 
-/// A number of things, such as rows.
+/// A count of items, such as rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count(pub u64);
 
 /// The processor time that a query spends on data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cost {
-    /// For a full chunk; for a part of one in proportion to its rows.
+    /// For a full chunk; for a partial one in proportion to its rows.
     SecondsPerChunk(f64),
     /// For each byte of the chunk in the columns of the query.
     CyclesPerByte(f64),
@@ -129,7 +129,7 @@ pub enum BufferSize {
     Bytes(u64),
     /// This many times the largest chunk of the first table.
     Chunks(f64),
-    /// So much of all tables, 0 to 1.
+    /// This share of all tables, 0 to 1.
     Share(f64),
 }
 
@@ -160,7 +160,7 @@ fn time_scale(unit: &str) -> Option<f64> {
     })
 }
 
-/// A span of this many seconds, to the nearest nanosecond.
+/// A span of `seconds` seconds, to the nearest nanosecond.
 pub fn span(seconds: f64) -> Span {
     Span::from_nanos((seconds * 1e9).round() as u64)
 }
