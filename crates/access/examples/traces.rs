@@ -1,5 +1,5 @@
-//! Runs the six queries of Chou & DeWitt 1985, prints what each needs beside the paper's Table 2, and saves their
-//! traces if a file is named: `cargo run --release -p coscan-access --example traces [file]`.
+//! Runs the six queries of Chou & DeWitt 1985 and prints the needs of each beside the paper's Table 2. Saves
+//! their traces if a file is named: `cargo run --release -p coscan-access --example traces [file]`.
 
 use std::path::Path;
 

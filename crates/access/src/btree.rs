@@ -1,9 +1,9 @@
-//! B+-trees over heap files: leaves hold keys and addresses of records, and a link to the next leaf. The trees of
-//! clustered and other indexes are alike: the heap file behind a clustered index is in the order of its keys, so that
-//! neighbouring entries lead to neighbouring records.
+//! B+-trees over heap files. Leaves hold keys and addresses of records, and a link to the next leaf.
+//! Clustered and other indexes have the same trees. The heap file behind a clustered index is in the order of
+//! its keys, so neighbouring entries lead to neighbouring records.
 //!
-//! A tree is built at once from sorted entries, as full as after random insertions. It cannot be changed, because no
-//! query does that.
+//! A tree is built at once from sorted entries, as full as after random insertions. It cannot be changed,
+//! because the queries do not change it.
 
 use coscan_pool::locality::set::IndexSize;
 
@@ -95,10 +95,10 @@ fn write_header(page: &mut Page, entries: u32, root: u32, level_pages: &[u32]) {
     }
 }
 
-/// The entries of an index and the pages of its levels: what its header says.
+/// The entries of an index and the pages of its levels, from its header.
 pub fn size(file: &File) -> IndexSize {
     let Some(header) = file.header() else { return IndexSize::default() };
-    // A tree of 16-bit keys and 32-bit pages has a handful of levels.
+    // A tree of 16-bit keys and 32-bit pages has few levels.
     let levels = header.get_u32(8).min(16) as usize;
     IndexSize {
         entries: header.get_u32(0).into(),
@@ -140,7 +140,7 @@ impl Node<'_> {
         self.0.get_u32(NODE_HEADER_BYTES + usize::from(entry) * INNER_ENTRY_BYTES + 2)
     }
 
-    /// The first entry whose key is not smaller.
+    /// The first entry whose key is at least `key`.
     fn first_from(&self, key: i16) -> u16 {
         let (mut low, mut high) = (0, self.entries());
         while low < high {
@@ -154,35 +154,35 @@ impl Node<'_> {
         low
     }
 
-    /// The node below with the first entry of the key, or its place. Entries with the first key of a node may begin
-    /// at the end of the node before.
+    /// The child with the first entry of the key, or with its place. Entries with the first key of a node may
+    /// begin at the end of the previous node.
     fn child_for(&self, key: i16) -> u32 {
         self.child(self.first_from(key).saturating_sub(1))
     }
 
-    /// Whether the first entry with the key, if there is one, is certainly in this leaf.
+    /// True if the first entry with the key, if there is one, is certainly in this leaf.
     fn surely_holds(&self, key: i16) -> bool {
         let last = self.entries().checked_sub(1);
         last.is_some_and(|last| self.key(0) < key && key <= self.key(last))
     }
 }
 
-/// A position in an index, from which entries come in the order of their keys.
+/// A position in an index. Entries follow from it in the order of their keys.
 #[derive(Debug)]
 pub struct IndexScan {
     instance: Instance,
     root: u32,
-    /// The leaf and the next entry; none at the end, and before the first search.
+    /// The leaf and the next entry; `None` at the end, and before the first search.
     at: Option<(u32, u16)>,
 }
 
 impl IndexScan {
-    /// A position in an index that was just opened: none, until [`IndexScan::seek`].
+    /// A position in an index that was just opened: undefined until [`IndexScan::seek`].
     pub fn new(instance: Instance, file: &File) -> Self {
         IndexScan { instance, root: root(file), at: None }
     }
 
-    /// Goes to the first entry whose key is not smaller, from the root.
+    /// Goes from the root to the first entry whose key is at least `key`.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -191,8 +191,8 @@ impl IndexScan {
         self.descend(tracer, key)
     }
 
-    /// As [`IndexScan::seek`], but stays on the leaf if the entry is there: for keys that come in order, which
-    /// makes the references H/CS instead of LH.
+    /// Seeks as [`IndexScan::seek`] does, but stays on the leaf if the entry is there. It is meant for keys
+    /// in ascending order; the references are then H/CS instead of LH.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -208,7 +208,7 @@ impl IndexScan {
         self.descend(tracer, key)
     }
 
-    /// The next entry. Reads its leaf again each time.
+    /// The next entry. Every call reads the leaf again.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -250,7 +250,7 @@ mod tests {
     const ONE: LocalitySet =
         LocalitySet { pattern: Pattern::LoopingHierarchical, pages: 1, replacement: LocalReplacement::Lifo };
 
-    /// Entries with the keys, each at an address of its own.
+    /// Entries with the keys, each with its own address.
     fn entries(keys: impl IntoIterator<Item = i16>) -> Vec<Entry> {
         keys.into_iter()
             .enumerate()
@@ -265,7 +265,7 @@ mod tests {
         (file, tracer, instance)
     }
 
-    /// What a search should find: everything from the first entry whose key is not smaller.
+    /// The expected result of a search: all entries from the first whose key is at least `key`.
     fn from(entries: &[Entry], key: i16) -> &[Entry] {
         &entries[entries.partition_point(|entry| entry.0 < key)..]
     }
@@ -303,13 +303,13 @@ mod tests {
         let (file, mut tracer, instance) = open(&entries);
         let (mut near, mut far) = (IndexScan::new(instance, &file), IndexScan::new(instance, &file));
         for n in 0..3000i32 {
-            // Mostly forward, at times far away, and beyond both ends.
+            // Mostly forward, sometimes far away, and beyond both ends.
             let key = if n % 50 == 0 { n * 7919 % 7000 - 200 } else { n * 2 } as i16;
             near.seek_near(&mut tracer, key).unwrap();
             far.seek(&mut tracer, key).unwrap();
             assert_eq!(near.next(&mut tracer), far.next(&mut tracer), "{key}");
         }
-        // The other way the first entry of a leaf may be the second of its key.
+        // In the other direction the first entry of a leaf may be the second of its key.
         for key in (0..6667).rev() {
             near.seek_near(&mut tracer, key).unwrap();
             assert_eq!(near.next(&mut tracer), Ok(from(&entries, key).first().copied()));

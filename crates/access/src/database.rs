@@ -1,8 +1,8 @@
-//! The database of the six queries: relations A and B of 10,000 tuples, A' of 1000 and B' of 300 (Chou & DeWitt
-//! 1985, Table 3), stored in heap files with the indexes that the queries go through.
+//! The database of the six queries: relations A and B of 10,000 tuples, A' of 1000 and B' of 300 (Chou &
+//! DeWitt 1985, Table 3), stored in heap files with the queries' indexes.
 //!
-//! Copies have the same pages under other names, as the paper replicated its database on different parts of the
-//! disk (section 4.1.1): for a buffer pool pages of different copies are different pages.
+//! Copies have the same pages under other names. The paper replicated its database on different parts of the
+//! disk (section 4.1.1); for a buffer pool, pages of different copies are different pages.
 
 use fastrand::Rng;
 
@@ -35,12 +35,12 @@ pub struct Database {
     pub a_prime: File,
     /// Relation B', in no order.
     pub b_prime: File,
-    /// Where the names of its files begin.
+    /// The prefix of the names of its files.
     prefix: String,
 }
 
 impl Database {
-    /// Generates the relations and stores them; the same from the same seed.
+    /// Generates the relations and stores them. The same seed gives the same database.
     ///
     /// # Errors
     /// If a record does not fit a page.
@@ -67,8 +67,8 @@ impl Database {
         Ok(database.copy(0))
     }
 
-    /// The copy of the database with this number: the same pages, in files of names that begin with `copy<number>/`.
-    /// A generated database is copy 0. Takes no memory for pages.
+    /// The copy of the database with this number: the same pages, in files whose names begin with
+    /// `copy<number>/`. A generated database is copy 0. A copy takes no memory for pages.
     pub fn copy(&self, number: u32) -> Self {
         let prefix = format!("copy{number}/");
         let renamed = |file: &File| {

@@ -2,20 +2,20 @@
 
 use thiserror::Error;
 
-/// Why an access failed.
+/// An error of an access method.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AccessError {
-    /// A file has no such page.
+    /// The page is beyond the end of the file.
     #[error("{file} has {pages} pages and no page {page}: was its index made for another file?")]
     NoPage {
         /// The file.
         file: String,
         /// The page asked for.
         page: u32,
-        /// The pages it has.
+        /// The number of its pages.
         pages: u32,
     },
-    /// A page has no such record.
+    /// The record is missing on the page.
     #[error("page {page} of {file} has no record {slot}: was its index made for another file?")]
     NoRecord {
         /// The file.
@@ -31,7 +31,7 @@ pub enum AccessError {
         /// Its number.
         instance: u32,
     },
-    /// A relation of the database was to be changed.
+    /// A relation of the database cannot be changed.
     #[error("{file} belongs to the database, which all copies share: only temporary files can be changed")]
     ReadOnly {
         /// The file.
@@ -45,7 +45,7 @@ pub enum AccessError {
         /// Its length.
         bytes: usize,
     },
-    /// A hash file has no room left.
+    /// A hash file is full.
     #[error("the hash file {file} is full with {pages} pages: make it with more of them")]
     HashFull {
         /// The file.
@@ -53,7 +53,7 @@ pub enum AccessError {
         /// Its pages.
         pages: u32,
     },
-    /// Entries of an index do not come in order.
+    /// Entries of an index are not in order.
     #[error("entry {at} of the index {file} has a smaller key than the one before: sort them first")]
     Unsorted {
         /// The index.

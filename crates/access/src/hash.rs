@@ -1,20 +1,20 @@
-//! Hash files: a fixed number of pages, each record on the page of its key or, if that is full, on another with
-//! room. A full page is marked, so that a search knows when to look on.
+//! Hash files of a fixed number of pages. Each record is on the page of its key or, if that is full, on
+//! another one with room. A full page is marked, so that a search knows when to continue.
 //!
-//! A file is temporary and made for a number of records that is known: it does not grow.
+//! A file is temporary and made for a known number of records: it does not grow.
 
 use crate::error::AccessError;
 use crate::page::{Page, records_per_page};
 use crate::tracer::{Instance, Tracer};
 use crate::wisconsin::Attribute;
 
-/// How full a hash file is made at most, in percent: fuller ones search several pages for a key.
+/// Maximum fill of a hash file, in percent: in fuller ones a search reads several pages per key.
 const FILL_PERCENT_MAX: usize = 92;
 
-/// The mark of a page that a record did not fit on.
+/// The mark of a page on which a record did not fit.
 const OVERFLOWN: u16 = 1;
 
-/// The pages of a hash file for this many records of this length, without its header.
+/// The pages of a hash file for `records` records of `record_bytes` bytes, without its header.
 pub fn pages_for(records: u64, record_bytes: usize) -> u32 {
     let on_page = (records_per_page(record_bytes) * FILL_PERCENT_MAX / 100).max(1);
     u32::try_from(records.div_ceil(on_page as u64).max(1)).unwrap_or(u32::MAX)
@@ -29,7 +29,7 @@ pub struct HashFile {
 }
 
 impl HashFile {
-    /// Lays out the empty pages of a file that was just made.
+    /// Writes the empty pages of a new file.
     ///
     /// # Errors
     /// If the file is not open.
@@ -85,15 +85,15 @@ impl HashFile {
         Ok(found)
     }
 
-    /// Every page, in the order in which a key tries them; the first page of the file is its header. Keys with the
-    /// same first page have different orders (double hashing): with a step of one, full pages would be adjacent, and
-    /// searches would become long.
+    /// Every page, in the order in which a key tries them; the first page of the file is its header. Keys
+    /// with the same first page have different orders (double hashing). With a step of one, full pages would
+    /// be adjacent, and searches would become long.
     fn pages_of(&self, key: i16) -> impl Iterator<Item = u32> + use<> {
-        // Multiplicative hashing, with 2^64 over the golden ratio.
+        // Multiplicative hashing, with 2^64 divided by the golden ratio.
         let hash = u64::from(key as u16).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let pages = u64::from(self.pages.max(1));
         let mut step = 1 + (hash & 0xffff_ffff) % pages;
-        // A step that shares a factor with the number of pages would leave out some of them.
+        // A step that shares a factor with the number of pages would miss some of them.
         while common_divisor(step, pages) != 1 {
             step += 1;
         }

@@ -1,8 +1,8 @@
-//! Heap files: records on pages in the order of insertion. A relation is a heap file; it is sorted before it is
-//! stored if it has a clustered index. The result of a query is one too.
+//! Heap files: records on pages in the order of insertion. A relation is a heap file. It is sorted before it
+//! is stored if it has a clustered index. The result of a query is a heap file too.
 //!
-//! A scan returns one record at a time and reads the page again for each, as the interface of a record storage system
-//! does. Nested loops read a page at a time.
+//! A scan returns one record at a time and reads the page again for each, like the interface of a record
+//! storage system. Nested loops read a page at a time.
 
 use coscan_pool::locality::set::FileSize;
 
@@ -10,7 +10,7 @@ use crate::error::AccessError;
 use crate::page::Page;
 use crate::tracer::{File, Instance, Tracer};
 
-/// Where a record is.
+/// The address of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rid {
     /// The page in its file.
@@ -19,7 +19,7 @@ pub struct Rid {
     pub slot: u16,
 }
 
-/// Stores records in a file of their own; returns it, and where each record is.
+/// Stores records in a new file; returns the file and the address of each record.
 ///
 /// # Errors
 /// If a record does not fit a page.
@@ -48,13 +48,13 @@ pub fn load<'a>(
     Ok((File::new(name, pages), rids))
 }
 
-/// The records of a heap file and the pages they lie on: what its header says.
+/// The records of a heap file and their pages, from its header.
 pub fn size(file: &File) -> FileSize {
     let records = file.header().map_or(0, |header| header.get_u32(0));
     FileSize { records: records.into(), pages: file.pages().saturating_sub(1) }
 }
 
-/// The record at an address. The caller counts its cost beside the page.
+/// The record at an address. The caller adds its cost besides the page.
 ///
 /// # Errors
 /// If there is no such page, or the file is not open.
@@ -68,7 +68,7 @@ pub fn fetch(tracer: &mut Tracer, instance: Instance, at: Rid) -> Result<Vec<u8>
     }
 }
 
-/// Goes through a heap file from front to back.
+/// A scan of a heap file from front to back.
 #[derive(Debug)]
 pub struct HeapScan {
     instance: Instance,
@@ -76,12 +76,12 @@ pub struct HeapScan {
 }
 
 impl HeapScan {
-    /// Begins at the first record.
+    /// A scan that begins at the first record.
     pub fn new(instance: Instance) -> Self {
         HeapScan { instance, at: Rid { page: 1, slot: 0 } }
     }
 
-    /// The next record, and where it is.
+    /// The next record and its address.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -95,7 +95,7 @@ impl HeapScan {
             let file = tracer.name(self.instance)?.to_owned();
             return Err(AccessError::NoRecord { file, page: at.page, slot: at.slot });
         };
-        // A full page is left with its last record, without another access that finds no more.
+        // The scan leaves a full page after its last record, without another access that finds none.
         self.at = if at.slot + 1 < page.slots() {
             Rid { slot: at.slot + 1, ..at }
         } else {
@@ -105,7 +105,7 @@ impl HeapScan {
         Ok(Some((at, record)))
     }
 
-    /// The rest of the records of a page. The caller counts their cost.
+    /// The remaining records of a page. The caller adds their cost.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -120,16 +120,16 @@ impl HeapScan {
     }
 }
 
-/// Adds records to a temporary heap file.
+/// A writer of records to a temporary heap file.
 #[derive(Debug)]
 pub struct HeapWriter {
     instance: Instance,
-    /// The page that is being filled, and the longest record that still fits: full pages are not accessed.
+    /// The page being filled, and the longest record that still fits. Full pages are not accessed.
     last: Option<(u32, usize)>,
 }
 
 impl HeapWriter {
-    /// Fills a file that was just made.
+    /// A writer for a new file.
     pub fn new(instance: Instance) -> Self {
         HeapWriter { instance, last: None }
     }

@@ -1,11 +1,12 @@
-//! Real access methods over generated Wisconsin relations, run to get trace strings: heap files, B+-trees and hash
-//! files on pages of 4 KB, and the six queries of Chou & DeWitt 1985 on them.
+//! Real access methods over generated Wisconsin relations, run to record trace strings: heap files, B+-trees
+//! and hash files on pages of 4 KB, and the six queries of Chou & DeWitt 1985 on them.
 //!
-//! [`queries`] runs a query of the paper on a [`Database`] and returns its result and its trace; [`totals()`] adds up
-//! a trace. Relations come from [`wisconsin`]. [`heap`], [`btree`] and [`hash`] are the access methods. They use the
-//! [`tracer`], which records their accesses to pages and their processor time ([`cpu`]).
+//! [`queries`] runs a query of the paper on a [`Database`] and returns its result and its trace; [`totals()`]
+//! adds up a trace. Relations come from [`wisconsin`]. [`heap`], [`btree`] and [`hash`] are the access
+//! methods. They use the [`tracer`], which records their accesses to pages and their processor time
+//! ([`cpu`]).
 //!
-//! Nothing here has a buffer pool, reads a disk or changes a relation. Traces are replayed elsewhere.
+//! The crate has no buffer pool, reads no disk and changes no relation. Traces are replayed elsewhere.
 #![deny(missing_docs)]
 
 pub mod btree;

@@ -1,14 +1,14 @@
 //! A page of records: a directory of slots grows from the front, records grow from the back.
 //!
-//! Records are bytes and never move or shrink. The nodes of an index and the header of a file are laid out by
-//! their own modules, over the same bytes.
+//! Records are bytes and never move or shrink. The nodes of an index and the header of a file have their own
+//! layouts over the same bytes, in their modules.
 
 /// The length of a page in bytes (Chou & DeWitt 1985, Table 2).
 pub const PAGE_BYTES: usize = 4096;
 
 /// The number of slots and the mark, 16 bits each.
 const HEADER_BYTES: usize = 4;
-/// Where a record begins and its length, 16 bits each.
+/// Start and length of a record, 16 bits each.
 const SLOT_BYTES: usize = 4;
 
 /// The bytes of a page.
@@ -27,7 +27,7 @@ impl Default for Page {
     }
 }
 
-/// How many records of this length fit on a page: its blocking factor.
+/// The number of records of this length that fit on a page: its blocking factor.
 pub const fn records_per_page(record_bytes: usize) -> usize {
     (PAGE_BYTES - HEADER_BYTES) / (record_bytes + SLOT_BYTES)
 }
@@ -43,27 +43,27 @@ impl Page {
         self.get_u16(0)
     }
 
-    /// A number that belongs to the page as a whole; zero on a new page.
+    /// A number that describes the whole page; zero on a new page.
     pub fn mark(&self) -> u16 {
         self.get_u16(2)
     }
 
-    /// Sets the number that belongs to the page as a whole.
+    /// Sets the number that describes the whole page.
     pub fn set_mark(&mut self, mark: u16) {
         self.set_u16(2, mark);
     }
 
-    /// The length of the longest record that fits; zero also if not even an empty one does.
+    /// The length of the longest record that fits; zero also if even an empty one does not fit.
     pub fn room(&self) -> usize {
         self.back().saturating_sub(slot_at(self.slots()) + SLOT_BYTES)
     }
 
-    /// Where the newest record begins.
+    /// Start of the newest record.
     fn back(&self) -> usize {
         self.slots().checked_sub(1).map_or(PAGE_BYTES, |last| self.get_u16(slot_at(last)).into())
     }
 
-    /// Adds a record and returns its slot; none if it does not fit.
+    /// Adds a record and returns its slot; `None` if it does not fit.
     pub fn insert(&mut self, record: &[u8]) -> Option<u16> {
         let (slot, back) = (self.slots(), self.back());
         let begin = back.checked_sub(record.len())?;

@@ -1,8 +1,8 @@
-//! The six queries of Chou & DeWitt 1985 (Table 3) with their plans: which tuples each selects, by which path, and
-//! what it joins them with. They are executed in `run.rs`.
+//! The six queries of Chou & DeWitt 1985 (Table 3) with their plans: the selected tuples, the access path and
+//! the joined relation of each. They are executed in `run.rs`.
 //!
-//! The paper names relations, selectivities, access paths and join methods, and no attributes. These are chosen so
-//! that every tuple selected finds exactly one partner, and results are stored:
+//! The paper names relations, selectivities, access paths and join methods, but no attributes. The attributes
+//! here are chosen so that every selected tuple has exactly one partner. Results are stored:
 //!
 //! | query | selected | joined |
 //! |---|---|---|
@@ -13,30 +13,33 @@
 //! | V | 300 of A by `unique2`, clustered index | `A.hundred = B'.unique1`, nested loops |
 //! | VI | 400 of A by `unique2`, clustered index | `A.thousand = A'.unique1`, hash file of the tuples of A |
 //!
-//! **What Table 2 says about the rest.** Query I has 17 disk operations, but 100 neighbouring tuples of 182 bytes
-//! lie on five or six pages: the result must be counted, and more. Here every result is stored in a temporary file,
-//! and opening a file reads its header. Query II has 99, as many as there are different pages behind 100 tuples
-//! (90), an index, three headers and a result: the column is of a pool in which a single query loses nothing,
-//! `disk_operations_at_least` of [`Totals`](crate::Totals). Query IV has 120, of which the scan of A' takes 46 and
-//! the result 10. That leaves no room for 100 different tuples of B, on 90 pages; it does for the 63 that 100 random
-//! values of `hundred` amount to. A hash file of 20 pages, an inner relation of 14 and one frame for everything else
-//! that is open (two for an index searched from its root) give the hot set sizes exactly.
+//! **Consequences of Table 2.** Query I has 17 disk operations, but 100 neighbouring tuples of 182 bytes lie
+//! on five or six pages: the result and more must be counted. Here every result is stored in a temporary
+//! file, and opening a file reads its header. Query II has 99. This is the number of different pages behind
+//! 100 tuples (90), an index, three headers and a result. So the column is of a pool in which a single query
+//! loses nothing: `disk_operations_at_least` of [`Totals`](crate::Totals). Query IV has 120, of which the
+//! scan of A' takes 46 and the result 10. That is too few for 100 different tuples of B, on 90 pages. It
+//! suffices for 63 tuples, the distinct ones among 100 random values of `hundred`. A hash file of 20 pages,
+//! an inner relation of 14 and one frame for each other open file (two for an index searched from its root)
+//! give the hot set sizes exactly.
 //!
-//! **What remains different**, in disk operations without replacement, at the median of many ranges of keys: I 16
-//! for 17, II 100 for 99, III 50 for 53, IV 124 for 120, V 64 for 55, VI 130 for 138. The storage system of the
-//! paper had other headers and other index pages, which would explain I, III and VI; query V seems to have stored
-//! fewer or shorter tuples than one for each of the 300 selected. With the locality sets alone II needs 110 and IV
-//! 161: pages of random references are not kept there, and are read again unless they are still found on the free
-//! list. The hot set sizes are the same; the processor times are, since [`CpuModel`] was fitted to them. That of VI
-//! varies with the range by up to a tenth, as more or fewer pages of its hash file overflow.
+//! **Remaining differences** in disk operations without replacement, at the median of many ranges of keys: I
+//! 16 for 17, II 100 for 99, III 50 for 53, IV 124 for 120, V 64 for 55, VI 130 for 138. The paper's storage
+//! system had other headers and other index pages, which would explain I, III and VI. Query V seems to have
+//! stored fewer or shorter tuples than one for each of the 300 selected. With the locality sets alone II
+//! needs 110 and IV 161: locality sets do not keep pages of random references, which are read again unless
+//! they are still on the free list. The hot set sizes are equal. The processor times are equal because
+//! [`CpuModel`] was fitted to them. That of VI varies with the range by up to a tenth, as more or fewer pages
+//! of its hash file overflow.
 //!
-//! **Nested loops** run for each tuple of A, as [`NestedLoops::ByTuple`], or for each page of them. The paper does
-//! not say which, and does not make it possible to tell. The hot set of 17 pages suffices for the first: an LRU
-//! list of them misses 160 pages (64 from 18 pages on), and as the paper has it the hot set algorithm comes close
-//! to DBMIN. By page each loop also stores two pages of result; 17 pages miss 286, and 22 are needed. But a loop by
-//! tuple takes 12 ms, which a working set with a window of 15 ms captures, while the paper says that it did not; a
-//! loop by page takes 0.2 s. In both, tuples are compared on their pages in a tight loop: 90,000 calls for the next
-//! tuple would leave 38 us for each, a fraction of what the other queries pay for one.
+//! **Nested loops** run for each tuple of A ([`NestedLoops::ByTuple`]) or for each page of them. The paper
+//! does not say which, and its numbers do not decide it. For loops by tuple the hot set of 17 pages suffices:
+//! an LRU list of 17 pages misses 160 pages (64 from 18 pages on), and the hot set algorithm comes close to
+//! DBMIN, as in the paper. A loop by page also stores two pages of result; 17 pages miss 286, and 22 are
+//! needed. But a loop by tuple takes 12 ms, which a working set with a window of 15 ms captures; the paper
+//! says that it did not. A loop by page takes 0.2 s. In both, tuples are compared on their pages in a tight
+//! loop. With 90,000 calls for the next tuple, each would have only 38 us, a fraction of its cost in the
+//! other queries.
 
 use std::fmt;
 use std::ops::Range;
@@ -63,26 +66,27 @@ pub enum Query {
     VI,
 }
 
-/// How often nested loops scan the inner relation.
+/// The unit of the outer relation for which nested loops scan the inner one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NestedLoops {
     /// For each tuple of the outer relation.
     ByTuple,
-    /// For all tuples on a page of the outer relation at once. Query V then takes about 0.5 s less than in the
-    /// paper: far fewer pages are fixed.
+    /// For all tuples on a page of the outer relation at once. Query V then takes about 0.5 s less than in
+    /// the paper, because far fewer pages are fixed.
     ByPage,
 }
 
 /// The parameters of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Draws the range of keys: queries with the same seed on the same copy of a database touch the same pages.
+    /// Determines the range of keys. Queries with the same seed on the same copy of a database touch the same
+    /// pages.
     pub seed: u64,
-    /// Sizes the locality sets, and bounds the hot set by its number of frames.
+    /// Sizes the locality sets; its number of frames bounds the hot set.
     pub model: LocalityModel,
     /// The processor.
     pub cpu: CpuModel,
-    /// How query V scans its inner relation.
+    /// The inner scans of query V.
     pub nested_loops: NestedLoops,
 }
 
@@ -121,10 +125,10 @@ impl fmt::Display for Query {
 }
 
 impl Query {
-    /// All six.
+    /// All queries.
     pub const ALL: [Query; 6] = [Query::I, Query::II, Query::III, Query::IV, Query::V, Query::VI];
 
-    /// How many tuples it selects.
+    /// The number of selected tuples.
     pub fn selected(self) -> u16 {
         match self {
             Query::I | Query::II | Query::IV => 100,
@@ -134,7 +138,7 @@ impl Query {
         }
     }
 
-    /// The keys that it selects with a seed: anywhere in its relation.
+    /// The selected keys for a seed: any range of its relation.
     pub fn keys(self, seed: u64) -> Range<i16> {
         let tuples = if self == Query::IV { A_PRIME_TUPLES } else { A_TUPLES };
         let selected = self.selected();

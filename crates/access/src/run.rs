@@ -1,6 +1,6 @@
-//! How the six queries run: selections that return tuples one after another, and joins over them.
+//! Execution of the six queries: selections that return tuples one after another, and joins over them.
 //!
-//! Each query opens its files with the locality sets of its plan, and closes them when it has finished with them.
+//! Each query opens its files with the locality sets of its plan, and closes them after their last use.
 //! [`queries`](crate::queries) explains the queries.
 
 use std::ops::Range;
@@ -39,7 +39,7 @@ impl Query {
     }
 }
 
-/// A query while it runs.
+/// A running query.
 struct Running<'a> {
     database: &'a Database,
     tracer: Tracer,
@@ -47,13 +47,13 @@ struct Running<'a> {
     rows: Vec<Vec<u8>>,
 }
 
-/// A tuple of the outer relation, and the page it is on.
+/// A tuple of the outer relation, and its page.
 struct Outer {
     page: u32,
     tuple: Vec<u8>,
 }
 
-/// The tuples that a selection gives.
+/// The tuples of a selection.
 struct Selection {
     keys: Range<i16>,
     heap: Instance,
@@ -90,7 +90,7 @@ impl Running<'_> {
         instances.into_iter().try_for_each(|instance| self.tracer.close(instance))
     }
 
-    /// Begins a selection through an index.
+    /// Starts a selection through an index.
     fn by_index(
         &mut self,
         (index, heap): (&File, &File),
@@ -123,8 +123,8 @@ impl Running<'_> {
         self.close([instance])
     }
 
-    /// Searches B for every tuple selected: through its clustered index with keys that come in order, or through
-    /// the other one with keys that do not.
+    /// Searches B for every selected tuple: through its clustered index with ordered keys, or through the
+    /// other index with unordered keys.
     fn index_join(&mut self, query: Query, keys: Range<i16>) -> Result<(), AccessError> {
         let database = self.database;
         let (mut outer, key, file) = match query {
@@ -156,7 +156,7 @@ impl Running<'_> {
         self.close([index_instance, inner, instance])
     }
 
-    /// Goes through B' once for each tuple selected from A, or for each page of them.
+    /// Scans B' once for each selected tuple of A, or for each page of them.
     fn nested_loops(&mut self, keys: Range<i16>, by: NestedLoops) -> Result<(), AccessError> {
         let mut outer = self.a_by_index(keys)?;
         let inner = self.open(&self.database.b_prime, Role::Inner);
@@ -176,7 +176,7 @@ impl Running<'_> {
         self.close([inner, instance])
     }
 
-    /// Adds the tuples that are on the same page; returns the first that is not.
+    /// Adds the tuples on the same page; returns the first tuple of another page.
     fn rest_of_page(
         &mut self,
         outer: &mut Selection,
@@ -210,7 +210,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Makes a hash file of the tuples selected from A, and searches it for every tuple of A'.
+    /// Makes a hash file of the selected tuples of A, and searches it for every tuple of A'.
     fn hash_join(&mut self, keys: Range<i16>, selected: u16) -> Result<(), AccessError> {
         let mut outer = self.a_by_index(keys)?;
         let table_instance =
@@ -266,7 +266,7 @@ impl Selection {
         }
     }
 
-    /// What it has open.
+    /// Its open instances.
     fn instances(&self) -> Vec<Instance> {
         match &self.by {
             By::Scan(..) => vec![self.heap],

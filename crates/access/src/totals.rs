@@ -1,28 +1,28 @@
-//! The totals of a query's trace, in the numbers of Table 2 of Chou & DeWitt 1985.
+//! Totals of a query's trace, in the numbers of Table 2 of Chou & DeWitt 1985.
 //!
-//! The disk operations are those of the query alone. They are counted twice: with only its locality sets in memory,
-//! and with enough memory for all pages that it touches. A pool is between these, because pages that leave a locality
-//! set can still be found until their frames are used.
+//! The disk operations are those of the query alone. They are counted twice: with only its locality sets in
+//! memory, and with enough memory for all pages that it touches. A pool is between these, because pages that
+//! leave a locality set can still be found until their frames are used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_pool::locality::LocalReplacement;
 use coscan_trace::pages::{PageOp, QueryTrace};
 
-/// What a query needs.
+/// The needs of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Totals {
     /// Processor time in seconds.
     pub cpu_s: f64,
-    /// Pages read and written if every file instance has its locality set and nothing else is kept.
+    /// Pages read and written if only the locality sets of its file instances are kept.
     pub disk_operations: u64,
-    /// Pages read and written if nothing is ever replaced: the different pages that the query touches.
+    /// Pages read and written without any replacement: the different pages that the query touches.
     pub disk_operations_at_least: u64,
     /// The hot set size in pages.
     pub hot_set_pages: u32,
 }
 
-/// Adds up a trace. Accesses of instances that are not open are left out.
+/// Adds up a trace. Accesses of instances that are not open are ignored.
 pub fn totals(trace: &QueryTrace) -> Totals {
     let (mut sets, mut disk, mut touched) = (BTreeMap::new(), Disk::default(), BTreeSet::new());
     for record in &trace.records {
@@ -49,7 +49,7 @@ pub fn totals(trace: &QueryTrace) -> Totals {
     }
 }
 
-/// Counts operations, and knows which pages of temporary files exist.
+/// A counter of operations that knows which pages of temporary files exist.
 #[derive(Default)]
 struct Disk {
     operations: u64,
@@ -68,7 +68,7 @@ struct Set {
     temporary: bool,
     set_pages: u32,
     replacement: LocalReplacement,
-    /// By arrival, or by last use if the replacement goes by it.
+    /// In the order of arrival or of last use, depending on the replacement.
     pages: Vec<Kept>,
 }
 
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(disk(LocalReplacement::Fifo), 9);
         // After 1 and 2: 3 comes for 2, 2 for 1, 1 for 3 and 3 for 2; every other access is a hit.
         assert_eq!(disk(LocalReplacement::Mru), 6);
-        // 1 stays; 2 and 3 take turns.
+        // 1 stays; 2 and 3 alternate.
         assert_eq!(disk(LocalReplacement::Lifo), 7);
         assert_eq!(trace(false, 2, LocalReplacement::Lru, &reads).disk_operations_at_least, 3);
         assert_eq!(trace(false, 3, LocalReplacement::Lru, &reads).disk_operations, 3);
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(trace(true, 1, lru, &two_new).disk_operations, 2);
         // The pages of a stored file are read first.
         assert_eq!(trace(false, 1, lru, &two_new).disk_operations, 4);
-        // Written when it leaves, read when it comes back, and clean then.
+        // Written at its eviction, read at its return, and clean then.
         assert_eq!(trace(true, 1, lru, &[write(1), write(2), read(1)]).disk_operations, 3);
         let totals = trace(true, 1, lru, &two_new);
         assert_eq!((totals.cpu_s, totals.hot_set_pages), (1.5, 7));

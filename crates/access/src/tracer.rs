@@ -1,12 +1,13 @@
-//! The pager of the access methods: it gives them their pages and records every access, with the processor time used
-//! by then.
+//! The pager of the access methods: it provides their pages and records every access with the processor time
+//! used by then.
 //!
-//! It has no buffer pool. All pages are in memory at no cost, because the trace strings of Chou & DeWitt 1985 are
-//! without disk reads (section 4.1.1). A replay of the trace on a pool finds which accesses need a disk.
+//! The pager has no buffer pool. All pages are in memory at no cost, because the trace strings of Chou &
+//! DeWitt 1985 are without disk reads (section 4.1.1). A replay of the trace on a pool determines which
+//! accesses need a disk.
 //!
-//! The first page of every file is its header, which is read when the file is opened and written when a temporary
-//! file is closed. It is accessed through a file instance of its own, which is closed at once: in a locality set with
-//! MRU or LIFO a page that is used only once would stay and take the place of a useful one.
+//! The first page of every file is its header. It is read when the file is opened, and written when a
+//! temporary file is closed. It is accessed through a separate file instance, which is closed at once. In a
+//! locality set with MRU or LIFO a page that is used only once would stay and take the place of a useful one.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub struct File {
 }
 
 impl File {
-    /// A file of these pages, of which the first is its header.
+    /// A file of these pages; the first is its header.
     pub(crate) fn new(name: &str, pages: Vec<Page>) -> Self {
         File { name: name.to_owned(), pages: Arc::new(pages) }
     }
@@ -41,7 +42,7 @@ impl File {
         &self.name
     }
 
-    /// Its pages, with the header.
+    /// The number of its pages, including the header.
     pub fn pages(&self) -> u32 {
         self.pages.len() as u32
     }
@@ -55,7 +56,7 @@ impl File {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instance(u32);
 
-/// Records what one execution of a query does.
+/// Records one execution of a query.
 #[derive(Debug)]
 pub struct Tracer {
     cpu: CpuModel,
@@ -110,7 +111,7 @@ impl Tracer {
         self.begin(position, set)
     }
 
-    /// Makes a temporary file, which ends with the query, and opens it.
+    /// Creates a temporary file, which ends with the query, and opens it.
     pub fn create(&mut self, name: &str, set: LocalitySet) -> Instance {
         self.work(1, |cpu| cpu.file_ns);
         self.files.push(Traced { name: name.to_owned(), pages: Pages::Temporary(vec![Page::empty()]) });
@@ -142,8 +143,8 @@ impl Tracer {
         traced.pages.all().get(page as usize).ok_or_else(|| traced.no_page(page))
     }
 
-    /// Reads a page of a temporary file, and changes it if `change` returns something; otherwise the access counts as
-    /// a read.
+    /// Reads a page of a temporary file, and changes it if `change` returns a value; otherwise the access
+    /// counts as a read.
     pub fn update<T>(
         &mut self,
         instance: Instance,
@@ -164,7 +165,7 @@ impl Tracer {
         Ok(changed)
     }
 
-    /// Adds a page to a temporary file. Its first access is this write, because there is nothing to read.
+    /// Adds a page to a temporary file. Its first access is this write, because the page is new.
     ///
     /// # Errors
     /// If the instance is not open.
@@ -180,7 +181,7 @@ impl Tracer {
         Ok(number)
     }
 
-    /// The pages of an open file, with its header; no access.
+    /// The number of pages of an open file, including its header; no access.
     ///
     /// # Errors
     /// If the instance is not open.
@@ -196,15 +197,15 @@ impl Tracer {
         Ok(&self.files[self.file_of(instance)? as usize].name)
     }
 
-    /// Uses the processor for this many operations of a kind.
+    /// Uses the processor for `times` operations of a kind.
     pub fn work(&mut self, times: u64, cost: impl FnOnce(&CpuModel) -> u64) {
         self.now_ns += times * cost(&self.cpu);
     }
 
-    /// Ends the query. What is still open is closed, the last first.
+    /// Ends the query. Open instances are closed, the last first.
     pub fn finish(mut self, query: &str, hot_set_pages: u32) -> QueryTrace {
         for number in (0..self.instances.len() as u32).rev() {
-            // An error means that it was closed before.
+            // An error means that the instance is closed already.
             let _ = self.close(Instance(number));
         }
         let files = self.files.iter().map(|file| TracedFile {

@@ -1,7 +1,7 @@
 //! The relations of the Wisconsin benchmark (Bitton, DeWitt & Turbyfill, VLDB 1983), with tuples of 182 bytes: 13
 //! integers of two bytes and three strings of 52.
 //!
-//! Tuples only: [`database`](crate::database) stores them.
+//! This module only makes tuples; [`database`](crate::database) stores them.
 
 use fastrand::Rng;
 
@@ -11,7 +11,7 @@ pub const TUPLE_BYTES: usize = 13 * 2 + 3 * STRING_BYTES;
 const STRING_BYTES: usize = 52;
 const STRINGS_AT: usize = 13 * 2;
 
-/// The most tuples of a relation: its keys are 16-bit integers with a sign.
+/// The maximum number of tuples of a relation: its keys are signed 16-bit integers.
 pub const TUPLES_MAX: u16 = i16::MAX as u16;
 
 /// An integer attribute. `Unique1` and `Unique2` are independent permutations of `0..tuples`; the others are derived
@@ -35,18 +35,19 @@ pub enum Attribute {
     Even100,
 }
 
-/// A tuple as it is stored.
+/// A tuple in its stored form.
 pub type Tuple = [u8; TUPLE_BYTES];
 
 impl Attribute {
-    /// The attribute's value in a tuple, or in a record that begins with one. None if the record is too short.
+    /// The attribute's value in a tuple, or in a record that begins with one. `None` if the record is too
+    /// short.
     pub fn of(self, record: &[u8]) -> Option<i16> {
         let at = self as usize * 2;
         Some(i16::from_le_bytes([*record.get(at)?, *record.get(at + 1)?]))
     }
 }
 
-/// A relation of this many tuples, at most [`TUPLES_MAX`], in an order that is independent of its keys.
+/// A relation of `tuples` tuples, at most [`TUPLES_MAX`], in an order that is independent of its keys.
 pub fn generate(tuples: u16, seed: u64) -> Vec<Tuple> {
     let mut rng = Rng::with_seed(seed);
     let mut permutation = || {
@@ -116,7 +117,7 @@ mod tests {
             assert!(keys.iter().copied().collect::<BTreeSet<_>>().into_iter().eq(0..1000));
             assert!(!keys.is_sorted());
         }
-        // Independent: about one key in a thousand is the same on both sides, and order is no hint.
+        // Independent: about one key in a thousand is equal on both sides, and the orders are uncorrelated.
         assert!(u1.iter().zip(&u2).filter(|(a, b)| a == b).count() < 10);
         let product: f64 = u1.iter().zip(&u2).map(|(&a, &b)| (a as f64 - 499.5) * (b as f64 - 499.5)).sum();
         assert!(product.abs() / (1000.0 * 83_333.0) < 0.15, "correlated");

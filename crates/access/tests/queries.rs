@@ -1,5 +1,5 @@
-//! The results of the six queries against an evaluation without indexes, pages or join methods, and their traces
-//! against what everyone who plays them relies on.
+//! The results of the six queries compared with an evaluation without indexes, pages or join methods, and the
+//! guarantees of their traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ fn tuples(file: &File) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| scan.next(&mut tracer).unwrap()).map(|(_, tuple)| tuple).collect()
 }
 
-/// What a query should return, by nested loops over lists.
+/// The expected result of a query, by nested loops over lists.
 fn naive(database: &Database, query: Query, seed: u64) -> Vec<Vec<u8>> {
     use Attribute::{Hundred, Thousand, Unique1, Unique2};
     let keys = query.keys(seed);
@@ -114,7 +114,7 @@ fn copies_share_nothing_and_the_same_copy_everything() {
         assert_eq!(a, touched(&run(&first, query, 4).trace));
         assert_eq!(run(&first, query, 4).rows, run(&second, query, 4).rows);
     }
-    // Another range of keys: only the header and the index above its leaves are the same.
+    // Another range of keys: only the header and the index above its leaves are common.
     let (one, other) = (touched(&run(&first, Query::I, 4).trace), touched(&run(&first, Query::I, 5).trace));
     assert!(one != other && one.intersection(&other).count() <= 4);
 }
@@ -162,7 +162,7 @@ fn traces_are_well_formed() {
 
 #[test]
 fn a_hash_join_closes_what_it_has_built_from() {
-    // The frames of A and its index are free for others while A' is scanned.
+    // The frames of A and its index are free for other files while A' is scanned.
     let trace = run(&Database::generate(3).unwrap(), Query::VI, 4).trace;
     let (mut open, mut while_scanning) = (BTreeMap::new(), BTreeSet::new());
     for record in &trace.records {
@@ -198,7 +198,7 @@ fn instances_are_opened_as_the_plan_says() {
     let model = LocalityModel::with_frames(12);
     for query in Query::ALL {
         let trace = query.run(&database, &Settings { model, ..Settings::default() }).unwrap().trace;
-        // The header of each file is an instance of its own: one page, one frame, closed before the next opens.
+        // The header of each file is a separate instance: one page, one frame, closed before the next opens.
         let mut sets: Vec<_> =
             query.plan(&database).locality_sets(&model).into_iter().map(|(_, s)| s).collect();
         for record in &trace.records {

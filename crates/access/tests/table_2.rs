@@ -1,13 +1,13 @@
-//! The six queries against Table 2 of Chou & DeWitt 1985, as far as they are meant to agree. Why they differ where
-//! they do is said in the header of `queries.rs`.
+//! The six queries against Table 2 of Chou & DeWitt 1985, where they are meant to agree. The header of
+//! `queries.rs` explains the differences.
 
 use std::collections::BTreeMap;
 
 use coscan_access::{Database, NestedLoops, Query, Settings, Totals, totals};
 use coscan_trace::pages::{PageOp, QueryTrace};
 
-/// CPU seconds, disk operations, hot set size; then how far our disk operations are from the paper's at most, with
-/// everything kept that was read once, and with the locality sets alone.
+/// CPU seconds, disk operations, hot set size. Then the maximum deviations of our disk operations from the
+/// paper's, with every read page kept, and with the locality sets alone.
 const TABLE_2: [(Query, f64, f64, u32, f64, f64); 6] = [
     (Query::I, 0.53, 17.0, 3, 0.10, 0.10),
     (Query::II, 0.67, 99.0, 3, 0.03, 0.13),
@@ -60,7 +60,7 @@ fn nested_loops_by_page_differ_in_time_only() {
     let (rows_by_tuple, by_tuple) = run(NestedLoops::ByTuple);
     let (rows_by_page, by_page) = run(NestedLoops::ByPage);
     assert!(rows_by_tuple == rows_by_page);
-    // 300 loops over 14 pages, or one for each of the 14 or 15 pages that 300 tuples lie on.
+    // 300 loops over 14 pages, or one for each of the 14 or 15 pages of 300 tuples.
     assert!(by_tuple.cpu_s - by_page.cpu_s > 0.45);
     assert_eq!(by_tuple, Totals { cpu_s: by_tuple.cpu_s, ..by_page });
 }
@@ -80,7 +80,7 @@ fn the_range_of_keys_hardly_matters() {
 
 #[test]
 fn classes_of_table_1() {
-    // CPU, disk and memory are low or high as the paper says, between the same bounds for all queries.
+    // CPU, disk and memory are low or high as in the paper, with the same bounds for all queries.
     for (query, high_cpu, high_disk, high_memory) in [
         (Query::I, false, false, false),
         (Query::II, false, true, false),
@@ -98,9 +98,9 @@ fn classes_of_table_1() {
 
 #[test]
 fn hot_sets_are_hot_under_lru() {
-    // With its hot set size in one LRU list a query reads at most three times what it reads with everything kept:
-    // each new page of a stream may push out pages that are wanted. The loop over many pages reads much more with two
-    // frames less.
+    // With its hot set size in one LRU list a query reads at most three times as much as with every page
+    // kept: each new page of a stream may evict pages that are used again. The loop over many pages reads
+    // much more with two frames less.
     let database = Database::generate(1).unwrap();
     for query in Query::ALL {
         let trace = query.run(&database, &Settings::default()).unwrap().trace;
@@ -114,7 +114,7 @@ fn hot_sets_are_hot_under_lru() {
     }
 }
 
-/// Pages that one LRU list of this many frames does not find.
+/// Misses of one LRU list of `frames` frames.
 fn lru_misses(trace: &QueryTrace, frames: usize) -> u64 {
     let (mut list, mut misses) = (Vec::new(), 0);
     let mut files = BTreeMap::new();

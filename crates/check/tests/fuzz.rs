@@ -15,7 +15,7 @@ fn print(failure: &Failure) {
 #[test]
 fn a_bounded_number_of_seeds_keeps_every_invariant() {
     let mut events = 0;
-    // Shrinking takes long: what fails often is known after a few.
+    // Shrinking takes long, and a frequent failure is known after a few seeds.
     for seeds in [0..100, 100..1_000, 1_000..10_000] {
         let report = fuzz::run(seeds.clone(), 2, &print);
         assert_eq!((report.seeds, report.failures.len()), (seeds.end - seeds.start, 0));
@@ -46,7 +46,7 @@ fn worlds_that_once_failed_do_not_fail_again() {
     }
 }
 
-/// A policy that is right but for one question.
+/// A policy that is correct except for one answer.
 #[derive(Clone, Debug)]
 struct Broken {
     how: Break,
@@ -55,11 +55,11 @@ struct Broken {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Break {
-    /// Every third load is for what is already there.
+    /// Every third load is for a resident part.
     LoadsWhatIsThere,
-    /// Scans in table order get the last chunk that is there.
+    /// Scans in table order get the last resident chunk.
     HandsOutOfOrder,
-    /// Wants no load, makes no room and hands out nothing: only the mechanism keeps things going.
+    /// Wants no load, makes no room and delivers nothing: only the mechanism makes progress.
     DoesNothing,
 }
 
@@ -115,7 +115,8 @@ fn broken(how: Break, seeds: std::ops::Range<u64>) -> FuzzReport {
     fuzz::run_with(seeds, 2, &build, &|_| {})
 }
 
-/// The failures of a broken policy; each must be small, and fail again as a file under the same policy only.
+/// The failures of a broken policy. Each must be small, and must fail again from a file, under the same
+/// policy only.
 fn assert_small(how: Break, kind: Kind, text: &str, scans_max: usize, steps_max: usize) {
     let report = broken(how, 0..60);
     let of_kind: Vec<&Failure> = report.failures.iter().filter(|f| f.violation.kind == kind).collect();

@@ -1,4 +1,4 @@
-//! The small worlds in all ways, under every policy; and the search against a core made to fail.
+//! The small worlds in all ways, under every policy, and the search against a core made to fail.
 
 use coscan_check::fuzz::{Kind, World, play};
 use coscan_check::model::{ModelConfig, bounded, check, check_all, check_with};
@@ -43,7 +43,7 @@ fn deadlines_add_states_and_no_trouble() {
     assert!(patient.states < impatient.states, "{} and {}", patient.states, impatient.states);
 }
 
-/// Reads the second scan's next chunk, whether it is there or not.
+/// Reads the second scan's next chunk, even if it is resident.
 #[derive(Clone, Debug)]
 struct ReadsTwice;
 
@@ -76,7 +76,7 @@ fn a_broken_policy_is_found_with_a_shortest_way_to_it() {
     let (violation, world) = report.violation.unwrap();
     assert_eq!(violation.kind, Kind::Panic);
     assert!(violation.message.contains("which lacks nothing"), "{violation}");
-    // Two scans must be there, and what the first load was for must have come.
+    // Two scans must exist, and the first load must have finished.
     let steps: Vec<String> = world.steps.iter().map(ToString::to_string).collect();
     assert_eq!(steps, ["register q0", "register q1", "finish l0 col0"]);
     assert_eq!(play(&world, &build).unwrap_err().signature(), violation.signature());

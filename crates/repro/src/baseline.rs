@@ -1,25 +1,24 @@
-//! The committed scoreboard, and what has left it since.
+//! The committed scoreboard, and departures from it.
 //!
-//! `experiments/baseline.json` is what `coscan repro --json` printed when it was last looked at. The simulations are
-//! deterministic: a figure that moves does so because the code changed. Rows that something was fitted to are not held
-//! to it.
+//! `experiments/baseline.json` is the reviewed output of `coscan repro --json`. The simulations are
+//! deterministic: a figure changes only because the code changed. Rows that were fitted are not compared.
 
 use std::fmt;
 
 use crate::report::{Row, Scoreboard};
 
-/// The scoreboard as it was committed.
+/// The committed scoreboard.
 static BASELINE: &str = include_str!("../experiments/baseline.json");
 
-/// How far a figure may move, as a share of it: the last digits of sums of floating-point numbers may differ between
-/// machines, decisions may not.
+/// The tolerated relative change of a figure. The last digits of floating-point sums may differ between
+/// machines; decisions may not.
 const DRIFT: f64 = 0.02;
 
-/// Experiments whose figures are times on the clock on the wall, and how the names of these figures begin: only their
+/// Experiments whose figures are wall clock times, with the prefix of the names of these figures. Only their
 /// verdicts are compared.
 const TIMED: [(&str, &str); 2] = [("scan07-fig8", ""), ("slow-media", "overhead:")];
 
-/// A judged row that is not as it was committed.
+/// A judged row that differs from the committed one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Departure {
     experiment: String,
@@ -50,12 +49,13 @@ impl fmt::Display for Departure {
 /// The committed scoreboard.
 ///
 /// # Panics
-/// If the file that came with the program is not one.
+/// If the file in the binary is not a scoreboard.
 pub fn committed() -> Scoreboard {
     serde_json::from_str(BASELINE).expect("experiments/baseline.json is a scoreboard")
 }
 
-/// The judged rows of `baseline` that `now` does not have as they were; experiments that were not run are left out.
+/// The judged rows of `baseline` that are missing or different in `now`; experiments that were not run are
+/// left out.
 pub fn departures(baseline: &Scoreboard, now: &Scoreboard) -> Vec<Departure> {
     let ran = |row: &&Row| now.rows.iter().any(|other| other.experiment == row.experiment);
     let committed = baseline.rows.iter().filter(|row| row.judged).filter(ran);
@@ -67,12 +67,12 @@ pub fn departures(baseline: &Scoreboard, now: &Scoreboard) -> Vec<Departure> {
         .collect()
 }
 
-/// The judged rows of `now` that nothing holds, because `baseline` does not have them.
+/// The judged rows of `now` that are missing in `baseline`.
 pub fn uncommitted<'a>(baseline: &Scoreboard, now: &'a Scoreboard) -> Vec<&'a Row> {
     now.rows.iter().filter(|row| row.judged && find(baseline, row).is_none()).collect()
 }
 
-/// The row of the same name.
+/// The row with the same name.
 fn find<'a>(board: &'a Scoreboard, row: &Row) -> Option<&'a Row> {
     board.rows.iter().find(|other| (&other.experiment, &other.quantity) == (&row.experiment, &row.quantity))
 }

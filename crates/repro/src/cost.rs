@@ -1,9 +1,8 @@
-//! 2007, Fig. 8: what scheduling costs, measured on the core itself.
+//! 2007, Fig. 8: the cost of scheduling, measured on the core itself.
 //!
-//! Runs of I/O-bound queries over the same bytes cut into more and more chunks are timed by the clock on the
-//! wall. The time is that of the whole simulated run, host included, so it bounds the core's from above; it is
-//! set against the virtual time that the run takes. This is the one place of the simulator that looks at a
-//! clock.
+//! Runs of I/O-bound queries over the same bytes, cut into more and more chunks, are timed by the wall clock.
+//! The measured time is that of the whole simulated run, including the host, so it is an upper bound of the
+//! core's. It is compared with the virtual time of the run. Of the simulations, only this one reads a clock.
 
 use std::time::Instant as Clock;
 
@@ -24,14 +23,15 @@ use coscan_sim::workload::{Query, Stream, Table, Workload, World};
 /// The paper's table and disk: SF10 in row storage at just over 200 MB/s.
 const TABLE_BYTES: u64 = 254 * (16 << 20);
 const BYTES_PER_S: u64 = 209_300_000;
-/// The paper's figure goes to 2048 chunks; the rest shows that cost does not grow with chunks.
+/// The paper's figure goes to 2048 chunks. The rest shows that the cost does not grow with the number of
+/// chunks.
 const CHUNKS: [u32; 9] = [128, 256, 512, 1024, 2048, 8192, 32_768, 65_536, 131_072];
 const PAPER_CHUNKS: u32 = 2048;
 const SHARES: [u32; 3] = [1, 10, 100];
 const POLICIES: [&str; 4] = ["normal", "attach", "elevator", "relevance"];
 /// A query reads at most this many chunks divided by the number of streams: more would only take longer.
 const CHUNKS_MAX: u32 = 16_384;
-/// Runs per point; the fastest counts, because everything else on the machine only adds.
+/// Runs per point. The fastest counts, because other work on the machine only adds time.
 const RUNS: u32 = 2;
 
 /// One measured point.
@@ -141,7 +141,7 @@ fn world(chunks: u32) -> World {
     }
 }
 
-/// Streams of four queries over random ranges that cost next to nothing to process.
+/// Streams of four queries over random ranges with almost no processing cost.
 fn workload(streams: u32, share: u32, chunks: u32) -> Workload {
     let mut rng = Rng::with_seed(8);
     let length = (chunks / 100 * share).max(1).min(CHUNKS_MAX / streams);

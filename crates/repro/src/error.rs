@@ -1,4 +1,4 @@
-//! Why the experiments could not be reproduced.
+//! Errors in reproducing the experiments.
 
 use coscan_access::AccessError;
 use coscan_figure::FigureError;
@@ -9,24 +9,24 @@ use thiserror::Error;
 
 use crate::dbmin::DbminError;
 
-/// Why the experiments could not be reproduced.
+/// An error in reproducing the experiments.
 #[derive(Debug, Error)]
 pub enum ReproError {
-    /// No experiment of that name.
+    /// An unknown experiment.
     #[error("there is no experiment '{name}'; there are {known}")]
     Unknown {
         /// The name asked for.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// A scenario that comes with coscan is broken.
+    /// A scenario inside coscan is broken.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// A run did not end.
     #[error(transparent)]
     Run(#[from] ScenarioRunError),
-    /// A run of an experiment that is no scenario did not end.
+    /// A run of an experiment without a scenario did not end.
     #[error(transparent)]
     Host(#[from] RunError),
     /// The queries of an experiment could not be run for their traces.
@@ -35,7 +35,7 @@ pub enum ReproError {
     /// A comparison of allocation policies could not be made.
     #[error(transparent)]
     Dbmin(#[from] DbminError),
-    /// A run over slow media did not end well.
+    /// A run over slow media failed.
     #[error(transparent)]
     Media(#[from] coscan_sim::media::MediaRunError),
     /// A figure could not be drawn.

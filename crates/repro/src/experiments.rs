@@ -1,12 +1,12 @@
-//! The experiments that come with coscan, the papers' and ours: one scenario file each, one line each in this list; and the
-//! scenario of slow media.
+//! The experiments inside coscan, the papers' and ours: one scenario file and one line in this list each, and
+//! the scenario of slow media.
 
 use coscan_sim::scenario::{MediaScenario, Scenario, ScenarioError, Setting};
 
-/// A scenario that is part of the program.
+/// A scenario inside the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// What commands call it.
+    /// Its name in commands.
     pub name: &'static str,
     text: &'static str,
 }
@@ -36,20 +36,20 @@ static EXPERIMENTS: &[Experiment] = experiments! {
 static MEDIA: MediaExperiment =
     MediaExperiment { name: "slow-media", text: include_str!("../experiments/slow-media.toml") };
 
-/// A scenario of slow media that is part of the program.
+/// A scenario of slow media inside the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct MediaExperiment {
-    /// What commands call it.
+    /// Its name in commands.
     pub name: &'static str,
     text: &'static str,
 }
 
-/// All experiments with scans, in the order of the papers, and ours behind them.
+/// All experiments with scans, in the order of the papers, followed by ours.
 pub fn all() -> &'static [Experiment] {
     EXPERIMENTS
 }
 
-/// The experiment of that name.
+/// The experiment with that name.
 pub fn find(name: &str) -> Option<&'static Experiment> {
     EXPERIMENTS.iter().find(|experiment| experiment.name == name)
 }
@@ -69,13 +69,13 @@ impl MediaExperiment {
     }
 }
 
-/// What errors call the file of an experiment.
+/// The file name of an experiment in errors.
 fn file_of(name: &str) -> String {
     format!("experiments/{name}.toml")
 }
 
 impl Experiment {
-    /// The scenario as it stands in the file.
+    /// The scenario of the file.
     ///
     /// # Errors
     /// If the file is not a scenario.

@@ -1,7 +1,7 @@
-//! Compares what came of a scenario with what the paper measured, row by row.
+//! Comparison of a scenario's outcome with the paper's values, row by row.
 //!
-//! Three kinds of rows: ratios to the baseline for every policy and figure that the paper gives, the order in
-//! which a figure puts the policies, and the single expectations of the scenario file.
+//! There are three kinds of rows: ratios to the baseline for every policy and figure that the paper gives;
+//! the order of the policies by a figure; and the single expectations of the scenario file.
 
 use crate::report::Row;
 use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUANTITIES};
@@ -23,7 +23,7 @@ pub(crate) fn rows(experiment: &str, scenario: &Scenario, outcome: &Outcome) -> 
     rows
 }
 
-/// What the paper gives for a figure.
+/// The paper's value of a figure.
 pub(crate) fn paper_value(values: &PaperValues, key: &str) -> Option<f64> {
     match key {
         "stream_time_s" => values.stream_time_s,
@@ -73,8 +73,8 @@ fn baseline<'a>(
     Some((paper.policies.get(&paper.baseline)?, point.policy(&paper.baseline)?))
 }
 
-/// One row per figure: of the pairs of policies that the paper puts in an order, how many come in that order
-/// here, by their medians.
+/// One row per figure: the number of pairs of policies that have the paper's order here too, by their
+/// medians.
 fn orders(experiment: &str, paper: &PaperFile, point: &PointOutcome) -> Vec<Row> {
     QUANTITIES.iter().filter_map(|quantity| order(experiment, paper, point, *quantity)).collect()
 }
@@ -117,7 +117,8 @@ fn order(
     Some(fitted(row, paper, quantity.key))
 }
 
-/// The row, marked if the scenario says that a parameter was fitted to it, or to the figure under all policies.
+/// The row, marked if a parameter was fitted to it, or to the figure under all policies, according to the
+/// scenario.
 fn fitted(row: Row, paper: &PaperFile, figure: &str) -> Row {
     let Some(how) = paper.fitted.get(&row.quantity).or_else(|| paper.fitted.get(figure)) else { return row };
     let stop = if row.note.is_empty() { "" } else { "; " };
@@ -126,8 +127,8 @@ fn fitted(row: Row, paper: &PaperFile, figure: &str) -> Row {
 }
 
 /// A single expectation. `POLICY.FIGURE`, `POLICY.FIGURE_ratio` and `POLICY.latencies_s.KIND` are values at
-/// one point; `POLICY.leads` counts the points in which no other policy has a lower stream time or
-/// normalised latency by more than 2 %.
+/// one point. `POLICY.leads` counts the points in which no other policy has a lower stream time or normalised
+/// latency by more than 2 %.
 fn expectation(
     experiment: &str,
     expected: &ExpectFile,
@@ -170,7 +171,7 @@ fn value(policy: &PolicyOutcome, baseline: Option<&PolicyOutcome>, figure: &str)
     Some(policy.ratio(baseline?, quantity.of))
 }
 
-/// How far another policy may be ahead where both count as level.
+/// The maximum ratio at which two policies count as level.
 const LEVEL: f64 = 1.02;
 
 fn leads(point: &PointOutcome, policy: &str) -> bool {

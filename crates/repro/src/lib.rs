@@ -1,10 +1,11 @@
 //! The papers' experiments, run and compared.
 //!
-//! [`reproduce`](fn@reproduce) runs them and gives a [`report::Report`]: a scoreboard, a section with text and figures
-//! for each experiment, and where the numbers come from. Scenario files ([`experiments`]) hold parameters and what a
-//! paper measured; `judge` compares, `sections` writes what the report says; `ours` shows what is no paper's. Experiments that are no scenarios have a
-//! module each: `chunked_io`, `reuse`, `cost`, `lachesis`, and `throughput`, which plays traces of pages in the simulated system of
-//! 1985 ([`dbmin`]). Nothing is printed or written to files here.
+//! [`reproduce`](fn@reproduce) runs them and returns a [`report::Report`]: a scoreboard, a section with text
+//! and figures for each experiment, and the provenance of the numbers. Scenario files ([`experiments`]) hold
+//! parameters and a paper's values. `judge` compares, `sections` writes the report's text, and `ours` shows
+//! experiments that are in no paper. Experiments without a scenario have a module each: `chunked_io`,
+//! `reuse`, `cost`, `lachesis`, `slow_media` and `throughput`, which plays page traces in the simulated
+//! system of 1985 ([`dbmin`]). The crate prints nothing and writes no files.
 #![deny(missing_docs)]
 
 pub mod baseline;

@@ -1,5 +1,5 @@
-//! Experiments that are ours and no paper's: scenarios without a source. There is nothing to agree with, so they have no
-//! rows on the scoreboard; what comes of them is shown as tables, with the spread over seeds.
+//! Our own experiments: scenarios without a source. There is no paper to agree with, so they have no rows on
+//! the scoreboard. Their results are shown as tables, with the spread over seeds.
 
 use coscan_figure::axis::number;
 use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome};
@@ -9,7 +9,7 @@ use crate::error::ReproError;
 use crate::report::{Block, Section};
 use crate::sections;
 
-/// Whether a scenario is ours.
+/// True if a scenario is ours.
 pub(crate) fn is_one(scenario: &Scenario) -> bool {
     scenario.source.is_empty()
 }
@@ -90,7 +90,7 @@ fn cell(figure: &Figure, policy: &PolicyOutcome) -> String {
     if low == high { median } else { format!("{median} ({low} to {high})") }
 }
 
-/// Three digits that matter, none of a whole number lost.
+/// The value with three significant digits; whole numbers keep all digits.
 fn shown(value: f64) -> String {
     if value.abs() >= 1e4 { format!("{value:.0}") } else { number(value) }
 }

@@ -1,4 +1,4 @@
-//! Which experiments there are, and how they run one after the other.
+//! The list of experiments, and their execution one after the other.
 
 use coscan_sim::run::run_scenario;
 
@@ -7,10 +7,10 @@ use crate::experiments::{self, Experiment};
 use crate::report::{Finding, Provenance, Report, Scoreboard};
 use crate::{chunked_io, cost, judge, lachesis, ours, reuse, sections, slow_media, throughput};
 
-/// Something that can be reproduced.
+/// An experiment that can be reproduced.
 enum Subject {
     Scenario(&'static Experiment),
-    /// An experiment that is no scenario: its name and how it runs on this many threads.
+    /// An experiment without a scenario: its name and its function, which takes the number of threads.
     Own(&'static str, fn(usize) -> Result<Finding, ReproError>),
 }
 
@@ -58,10 +58,10 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Runs all experiments, or those whose name begins with `only`, one after the other, and calls `begun` with
-/// the name of each. The outcome does not depend on `threads`, but for the measured cost of scheduling.
+/// the name of each. The outcome is independent of `threads`, except for the measured cost of scheduling.
 ///
 /// # Errors
-/// If no experiment has such a name, or one of them does not end.
+/// If no experiment has such a name, or one does not end.
 pub fn reproduce(
     only: Option<&str>,
     threads: usize,

@@ -1,8 +1,8 @@
-//! How likely is a randomly filled buffer to hold something useful? 2007, formula 1 and Fig. 2, beside a
+//! The probability that a randomly filled buffer holds a useful chunk: 2007, formula 1 and Fig. 2, beside a
 //! simulation that draws buffer contents.
 //!
-//! A table of `chunks` chunks, a query that needs some of them, a buffer that holds some others: the
-//! probability that they meet. The draws come from a seed; the buffer here is random by definition, so
+//! A table has `chunks` chunks, a query needs some of them, and a buffer holds some others. The question is
+//! the probability that the two sets meet. The draws come from a seed. The buffer is random by definition, so
 //! this says nothing about any policy.
 
 use coscan_figure::axis::{Axis, number};
@@ -64,11 +64,11 @@ struct ReuseCurve {
     buffered: u32,
     /// Chunks needed and the probability by formula 1, for every need from none to the whole table.
     formula: Vec<(u32, f64)>,
-    /// Chunks needed and the share of draws that found a useful chunk.
+    /// Chunks needed and the share of draws with a useful chunk.
     simulated: Vec<(u32, f64)>,
 }
 
-/// What to compute.
+/// The parameters of the computation.
 #[derive(Debug, Clone, PartialEq)]
 struct ReuseQuestion {
     /// Chunks of the table; the paper's figure has 100.
@@ -87,8 +87,8 @@ impl ReuseQuestion {
     }
 }
 
-/// Formula 1: the probability that a buffer of `buffered` random chunks out of `chunks` holds at least one
-/// of the `needed` ones. Cost: one step per buffered chunk. Sizes above `chunks` count as `chunks`.
+/// Formula 1: the probability that a buffer of `buffered` random chunks out of `chunks` holds at least one of
+/// the `needed` ones. Cost: one step per buffered chunk. Sizes above `chunks` count as `chunks`.
 fn probability(chunks: u32, needed: u32, buffered: u32) -> f64 {
     let (needed, buffered) = (needed.min(chunks), buffered.min(chunks));
     let misses = (0..buffered)
@@ -96,7 +96,8 @@ fn probability(chunks: u32, needed: u32, buffered: u32) -> f64 {
     1.0 - misses.product::<f64>()
 }
 
-/// Computes the curves. The sizes must be possible: a table with chunks, buffers no larger than it, and draws.
+/// Computes the curves. The sizes must be possible: a table with chunks, buffers no larger than it, and
+/// draws.
 fn curves(question: &ReuseQuestion) -> Vec<ReuseCurve> {
     let ReuseQuestion { chunks, draws, .. } = *question;
     let mut random = fastrand::Rng::with_seed(question.seed);
@@ -116,7 +117,7 @@ fn curves(question: &ReuseQuestion) -> Vec<ReuseCurve> {
 fn simulate(random: &mut fastrand::Rng, chunks: u32, needed: u32, buffered: u32, draws: u32) -> f64 {
     let mut deck: Vec<u32> = (0..chunks).collect();
     let useful = (0..draws).filter(|_| {
-        // The first cards of a shuffle; the deck's order before it does not matter.
+        // The first cards of a shuffle; the initial order of the deck does not matter.
         for place in 0..buffered as usize {
             let other = random.usize(place..deck.len());
             deck.swap(place, other);

@@ -1,9 +1,7 @@
-//! What the report says about a scenario: its text, what the paper measured beside what was measured here,
-//! and figures.
+//! The report's section about a scenario: its text, the paper's values beside the measured ones, and figures.
 //!
-//! Which figures follows from the scenario: one with a sweep over numbers is drawn as curves, one with a sweep
-//! over names as a scatter of the mixes, one with a small table as a timeline per policy, others by what was
-//! loaded when.
+//! The scenario determines the figures. A sweep over numbers is drawn as curves, a sweep over names as a
+//! scatter of the mixes. A scenario with a small table has a timeline per policy, others the loads over time.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +41,7 @@ pub(crate) fn section(
     Ok(Section { experiment: experiment.to_owned(), title: scenario.title.clone(), blocks })
 }
 
-/// Every figure per policy, with the paper's below where it gives one.
+/// Every figure per policy, with the paper's value below if there is one.
 fn figures_table(paper: Option<&PaperFile>, point: &PointOutcome) -> Block {
     let header =
         std::iter::once("figure".to_owned()).chain(point.policies.iter().map(|p| p.policy.to_string()));
@@ -143,7 +141,7 @@ fn runs(scenario: &Scenario) -> Result<Vec<Block>, ReproError> {
     Ok(vec![Block::Figure { caption: format!("What was loaded when; seed {seed}"), svg }])
 }
 
-/// The figures that a sweep is drawn by.
+/// The figures that are drawn for a sweep.
 const SWEPT: [&str; 3] = ["stream_time_s", "normalised_latency", "loads"];
 
 fn sweep(scenario: &Scenario, points: &[PointOutcome]) -> Result<Vec<Block>, ReproError> {
@@ -170,7 +168,7 @@ fn label(point: &PointOutcome) -> String {
     point.at.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The number that a label such as `12.5%` begins with.
+/// The number at the beginning of a label such as `12.5%`.
 fn leading_number(label: &str) -> Option<f64> {
     let end = label.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(label.len());
     label[..end].parse().ok()

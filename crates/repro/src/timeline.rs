@@ -1,6 +1,6 @@
-//! Gathers the timeline of a run: who read, kept and processed which chunk, and when.
+//! Recording of a run's timeline: the reads, buffer contents and processing of chunks over time.
 //!
-//! The chunks of several tables are numbered on, table after table.
+//! The chunks of several tables are numbered consecutively, table after table.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub fn run(
     Ok((record, timeline))
 }
 
-/// A timeline in the making.
+/// A timeline under construction.
 #[derive(Debug)]
 struct Recorder {
     timeline: Timeline,
@@ -37,14 +37,14 @@ struct Recorder {
     lanes: Vec<u32>,
     /// The query and the table of every scan.
     scans: BTreeMap<ScanId, (usize, TableId)>,
-    /// Loads in flight: what they read, when they were issued, how many columns are still to come.
+    /// Loads in flight: the chunk, the time of issue, and the number of missing columns.
     loads: BTreeMap<LoadId, (TableId, ChunkNo, Instant, u32)>,
-    /// Since when a lane's chunk has data in the buffer.
+    /// Start of the time in which a lane's chunk has data in the buffer.
     resident: BTreeMap<u32, Instant>,
-    /// Parts whose pages came or went with the last event.
+    /// Parts whose pages arrived or left with the last event.
     touched: Vec<(TableId, ChunkNo, ColumnNo)>,
     processing: BTreeMap<(ScanId, WorkerNo), (u32, Instant)>,
-    /// Since when a scan has had workers waiting, and how many.
+    /// Start of the time in which a scan has had waiting workers, and their number.
     waiting: BTreeMap<ScanId, (Instant, u32)>,
 }
 
@@ -98,7 +98,7 @@ impl Recorder {
         }
     }
 
-    /// A worker was answered: if it was the last one waiting, the wait is over.
+    /// A worker was answered. If it was the last one waiting, the wait ends.
     fn served(&mut self, now: Instant, scan: ScanId) {
         let Some((since, count)) = self.waiting.get_mut(&scan) else { return };
         *count -= 1;
@@ -163,8 +163,8 @@ impl Watch for Recorder {
         }
     }
 
-    /// Brings the residency of the chunks an event touched in line with the buffer. A page may belong to
-    /// the neighbours too.
+    /// Updates the residency of the chunks that an event touched from the buffer. A page may belong to
+    /// neighbouring chunks too.
     fn handled(&mut self, now: Instant, abm: &Abm) {
         for (table, chunk, column) in std::mem::take(&mut self.touched) {
             let known = abm.state().table(table);

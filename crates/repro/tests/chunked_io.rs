@@ -1,4 +1,4 @@
-//! Chunked I/O (2004, §3.2 and §4.2) as `coscan repro` runs it: what it adds to the report, and that it agrees
+//! Chunked I/O (2004, §3.2 and §4.2) as `coscan repro` runs it: its part of the report, and its agreement
 //! with the paper and with itself.
 
 use std::sync::OnceLock;
@@ -39,7 +39,7 @@ fn every_quantity_is_within_its_tolerance() {
     assert!(rows.iter().all(|row| row.spread.0 <= row.measured && row.measured <= row.spread.1), "{rows:#?}");
 }
 
-/// What `coscan repro --check` asks, for the one experiment that is quick enough to ask it in every test run.
+/// The check of `coscan repro --check`, for the one experiment that is quick enough for every test run.
 #[test]
 fn its_rows_are_as_they_were_committed() {
     let departures = baseline::departures(&baseline::committed(), &report().scoreboard);
@@ -50,9 +50,9 @@ fn its_rows_are_as_they_were_committed() {
     );
 }
 
-/// A chunk of n bytes costs t0 + n / B: 90% of the bandwidth at n = 9 t0 B. Desktop disk: 12.667 ms and
-/// 35.5 MB/s, so 3.86 MiB; the array divides a chunk by 7. Between sizes a factor of two apart the curve is
-/// read off with a small error.
+/// A chunk of n bytes costs t0 + n / B: 90% of the bandwidth at n = 9 t0 B. Desktop disk: 12.667 ms and 35.5
+/// MB/s, so 3.86 MiB; the array divides a chunk by 7. Between sizes a factor of two apart the curve is read
+/// off with a small error.
 #[test]
 fn chunk_sizes_follow_from_access_time_and_bandwidth() {
     let size = |device: &str| row(&format!("{device}: chunk size with 90% of streaming bandwidth (MiB)"));
@@ -68,8 +68,8 @@ fn chunk_sizes_follow_from_access_time_and_bandwidth() {
     assert_eq!(size("desktop disk").measured, 4.0);
 }
 
-/// One page of a desktop disk ahead costs 5.367 ms + 0.231 ms, a chunk at its best 236.3 ms: 42.2 pages, which
-/// 0.0258% of the tuples are on. The array streams seven times as fast and fetches pages no faster.
+/// A page a step forward on a desktop disk costs 5.367 ms + 0.231 ms, a chunk at its best 236.3 ms. That is 42.2 pages,
+/// which contain 0.0258% of the tuples. The array streams seven times as fast and fetches pages equally fast.
 #[test]
 fn the_array_breaks_even_at_a_seventh_of_a_disks_pages() {
     let pages = row("RAID-5 of 8, one page at a time: pages at break-even").measured;

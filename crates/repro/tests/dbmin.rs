@@ -1,5 +1,5 @@
-//! The hybrid simulation of buffer management: sound traces, a system by hand, and the paper's qualitative results on
-//! synthetic trace strings.
+//! The hybrid simulation of buffer management: valid traces, a system computed by hand, and the paper's
+//! qualitative results on synthetic trace strings.
 
 mod synthetic;
 
@@ -17,7 +17,7 @@ use synthetic::trace;
 const SMALL: Precision =
     Precision { batch: Span::from_millis(100_000), relative_half_width: 0.05, stretch_max: 2 };
 
-/// A single query of one kind, alone in a pool that holds everything it touches: what Table 2 counts.
+/// A single query of one kind, alone in a pool that holds every page that it touches: the counts of Table 2.
 #[test]
 fn synthetic_traces_have_the_totals_of_table_2() {
     for kind in QueryKind::ALL {
@@ -89,7 +89,7 @@ fn run(grid: &Grid) -> Vec<Point> {
 
 #[test]
 fn one_query_at_a_time_takes_its_processor_and_its_disk_time() {
-    // Alone a query runs or waits for the disk, never both, except for writes that nobody waits for.
+    // Alone a query runs or waits for the disk, never both, except for writes without a waiting query.
     let points = run(&grid(&[AllocationName::Dbmin], &[1]));
     let [point] = points[..] else { panic!("one point") };
     let transfers = point.reads_per_query + point.writes_per_query;
@@ -106,7 +106,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
     assert_eq!(compare(&grid, trace, 1).unwrap(), compare(&grid, trace, 3).unwrap());
 }
 
-/// The order of section 4.3. One thing is different on these traces: WS is level with CLOCK, because references of
+/// The order of section 4.3. These traces have one difference: WS is level with CLOCK, because references of
 /// queries IV and VI are further apart in processor time than its windows.
 #[test]
 fn without_sharing_and_load_control_the_order_of_the_paper_holds_where_memory_is_short() {
@@ -169,8 +169,9 @@ fn feedback_takes_simple_policies_out_of_thrashing() {
     assert!(controlled.throughput_per_s > 1.2 * alone.throughput_per_s, "{points:#?}");
 }
 
-/// What the paper plots, on synthetic traces, as tables. `POLICIES`, `MIXES`, `SHARINGS` and `CONCURRENT` are lists
-/// of positions or numbers that narrow it; `FEEDBACK` is a threshold in thousandths for all policies.
+/// Prints the paper's figures, on synthetic traces, as tables. `POLICIES`, `MIXES`, `SHARINGS` and
+/// `CONCURRENT` are lists of positions or numbers that narrow it; `FEEDBACK` is a threshold in thousandths
+/// for all policies.
 #[test]
 #[ignore = "takes minutes; run it by name with --nocapture"]
 fn figures() {

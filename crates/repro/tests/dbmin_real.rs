@@ -1,7 +1,7 @@
-//! The orders that Chou & DeWitt 1985 state in section 4.3, on trace strings of access methods: a small grid with few
-//! batches, so that only differences much wider than its intervals are asserted.
+//! The orders that Chou & DeWitt 1985 state in section 4.3, on trace strings of access methods. The grid is
+//! small and has few batches, so only differences much wider than its intervals are asserted.
 //!
-//! How far one policy is ahead of another is the business of `coscan repro --only dbmin`.
+//! `coscan repro --only dbmin` measures the distances between policies.
 
 use std::sync::LazyLock;
 
@@ -98,7 +98,7 @@ fn full_sharing_brings_policies_together_for_the_large_queries_only() {
     assert!(m1 > 0.9 && m3 < 0.75, "M1 {m1:.2}, M3 {m3:.2}");
 }
 
-/// Joins that keep hash files to themselves have no use of others' sharing the data.
+/// Joins with separate hash files gain nothing from sharing the data with others.
 #[test]
 fn temporary_files_decide_whether_full_sharing_helps() {
     let policies = vec![Policy::of_the_paper(Clock)];
@@ -120,7 +120,7 @@ fn sharing_lets_every_policy_do_more() {
     }
 }
 
-/// The windows that are best for these traces are longer than the paper's: the hash file of query VI needs that.
+/// The best windows for these traces are longer than the paper's: the hash file of query VI needs that.
 #[test]
 fn windows_chosen_for_these_traces_let_the_working_set_keep_its_loops() {
     let programs = programs(trace, 1, windows::OF_THE_PAPER, 1).expect("they are sound");

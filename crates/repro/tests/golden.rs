@@ -1,8 +1,8 @@
-//! Golden traces of the 2004 report's runs (section 3.1, Fig. 3 and 4), under the policies that its figures show, and
-//! what the report says of them.
+//! Golden traces of the 2004 report's runs (section 3.1, Fig. 3 and 4), under the policies of its figures,
+//! with the report's statements about them.
 //!
-//! A line at the margin is an event, `time event`; the lines indented below it are the actions that came back. `t` is
-//! a table, `q` a scan, `w` a worker, `c` a chunk, `l` a load. After an intended change run
+//! A line at the margin is an event, `time event`; the indented lines below it are the resulting actions. `t`
+//! is a table, `q` a scan, `w` a worker, `c` a chunk, `l` a load. After an intended change run
 //! `COSCAN_BLESS=1 cargo test --release -p coscan-repro --test golden` and read the difference.
 
 use coscan_core::PolicyName;
@@ -29,7 +29,7 @@ fn compare(experiment: &str, policy: &str) {
     assert!(golden == trace, "{path} differs from line {} on", first.unwrap_or_default() + 1);
 }
 
-/// Seconds each query takes, in the order of their starts.
+/// The time of each query in seconds, in the order of their starts.
 fn times(record: &RunRecord) -> Vec<f64> {
     record.queries.iter().map(|query| query.latency_s()).collect()
 }
@@ -38,7 +38,8 @@ fn times(record: &RunRecord) -> Vec<f64> {
 fn scans_of_one_speed_share_under_attach_and_not_under_normal() {
     let [normal, attach] = ["normal", "attach"].map(|policy| played("scan04-homogeneous", policy));
     ["normal", "attach"].into_iter().for_each(|policy| compare("scan04-homogeneous", policy));
-    // Once attached, scans stay together: the second and the third read only what had gone by when they came.
+    // Once attached, scans stay together: the second and the third read only the chunks before the point at
+    // which they attached.
     assert_eq!(attach.loads, 20 + 5 + 5);
     assert!(normal.loads > 50, "three conflicting scans read {} chunks", normal.loads);
     assert!(times(&normal).iter().zip(times(&attach)).all(|(n, a)| *n > 1.5 * a));

@@ -1,8 +1,7 @@
-//! The host's own books: what it was told to read, hold and drop, and what it promised to whom.
+//! The host's own books: the reads, contents and drops that it was told, and the promises to its scans.
 //!
-//! Every action of the core is checked against them before it is entered. They are kept without a look at
-//! the core's state, so that an error there is not repeated here. Which steps a host takes is for
-//! `host.rs`.
+//! Every action of the core is checked against the books before it is entered. The books never use the core's
+//! state, so that an error there is not repeated here. `host.rs` decides the host's steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +12,7 @@ use coscan_core::{
 
 use super::violation::{Kind, Violation, check};
 
-/// Where the bytes of a page are.
+/// The state of a page's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Page {
     Absent,
@@ -30,7 +29,7 @@ pub(crate) struct TableBook {
     pages: Vec<Vec<Page>>,
 }
 
-/// What a worker is doing as its host sees it.
+/// The state of a worker in its host's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Worker {
     Idle,
@@ -40,7 +39,7 @@ pub(crate) enum Worker {
     Done,
 }
 
-/// How far a scan is.
+/// The progress of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Running,
@@ -52,16 +51,16 @@ pub(crate) enum Progress {
 pub(crate) struct ScanBook {
     pub(crate) progress: Progress,
     pub(crate) spec: ScanSpec,
-    /// Chunks neither consumed nor struck off.
+    /// Chunks neither consumed nor pruned.
     pub(crate) remaining: BTreeSet<u32>,
     delivered: BTreeSet<u32>,
-    /// The matching chunks that are left, for each that was announced: the scan's chunk, the other table's.
+    /// The remaining matching chunks, for each announcement: the scan's chunk, the other table's.
     matching: Vec<BTreeSet<(u32, u32)>>,
     pub(crate) workers: Vec<Worker>,
 }
 
 impl ScanBook {
-    /// Whether it still needs a chunk of a table, and with which columns, once for each reason.
+    /// The columns with which it still needs a chunk of a table, once for each reason.
     pub(crate) fn uses(&self, table: TableId, chunk: u32) -> impl Iterator<Item = &ColumnSet> {
         let own = (self.spec.table == table && self.remaining.contains(&chunk)).then_some(&self.spec.columns);
         let matching = self.spec.matching.iter().zip(&self.matching).filter(move |(spec, left)| {
@@ -70,7 +69,7 @@ impl ScanBook {
         own.into_iter().chain(matching.map(|(spec, _)| &spec.columns))
     }
 
-    /// The parts that have to be there when a worker has this chunk.
+    /// The parts that must be in the buffer when a worker has this chunk.
     fn parts_with(&self, chunk: u32) -> BTreeSet<(TableId, ChunkNo, ColumnNo)> {
         let of = |table: TableId, chunk: u32, columns: &ColumnSet| {
             columns.iter().map(move |column| (table, ChunkNo(chunk), column)).collect::<Vec<_>>()
@@ -83,7 +82,7 @@ impl ScanBook {
         parts
     }
 
-    /// How many matching chunks go with a chunk of the scan at most.
+    /// The maximum number of matching chunks of a chunk of the scan.
     pub(crate) fn matching_max(&self) -> usize {
         let with = |own: &ChunkNo| {
             let matching = self.spec.matching.iter().filter_map(|matching| matching.chunks.get(own));
@@ -92,7 +91,7 @@ impl ScanBook {
         self.spec.matching.iter().flat_map(|matching| matching.chunks.keys()).map(with).max().unwrap_or(0)
     }
 
-    /// The scan has finished a chunk or does not want it.
+    /// Notes that the scan has finished or pruned a chunk.
     fn forget(&mut self, chunk: u32) {
         self.remaining.remove(&chunk);
         self.matching.iter_mut().for_each(|left| left.retain(|(own, _)| *own != chunk));
@@ -102,7 +101,7 @@ impl ScanBook {
         self.progress == Progress::Running
     }
 
-    /// Whether every worker was told that nothing is left.
+    /// True if every worker was told that no chunk is left.
     pub(crate) fn finished(&self) -> bool {
         self.running() && self.workers.iter().all(|w| *w == Worker::Done)
     }
@@ -117,7 +116,7 @@ pub(crate) struct LoadBook {
     pub(crate) pending: Vec<PartLoad>,
 }
 
-/// Why a scan must fail with the event that is being handled.
+/// The reason why a scan must fail with the current event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Load,
@@ -126,7 +125,7 @@ pub(crate) enum Reason {
     Budget,
 }
 
-/// Everything the host knows.
+/// The host's knowledge.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Books {
     pub(crate) tables: Vec<TableBook>,
@@ -137,15 +136,15 @@ pub(crate) struct Books {
     pub(crate) resident_bytes: u64,
     pub(crate) loading_bytes: u64,
     pub(crate) decoded_bytes: u64,
-    /// What point reads hold.
+    /// Bytes that point reads hold.
     pub(crate) point_bytes: u64,
-    /// What they want by the event being handled.
+    /// Bytes that they want by the current event.
     pub(crate) points_wanted: Option<u64>,
-    /// Whether it was asked back.
+    /// True if they were asked to return room.
     pub(crate) points_asked: bool,
-    /// The scans that the event being handled must fail.
+    /// The scans that must fail with the current event.
     pub(crate) due_to_fail: BTreeMap<usize, Reason>,
-    /// The part that the event being handled said was decoded.
+    /// The part that the current event reported as decoded.
     pub(crate) just_decoded: Option<(usize, u32, u32)>,
 }
 
@@ -191,7 +190,7 @@ impl Books {
         Books { budget, scans: vec![None; scans], ..Books::default() }
     }
 
-    /// The bytes in use, workspaces included.
+    /// The bytes in use, including workspaces.
     pub(crate) fn total(&self) -> u64 {
         let data = self.resident_bytes + self.loading_bytes + self.decoded_bytes;
         data + self.workspace_bytes() + self.point_bytes
@@ -208,7 +207,7 @@ impl Books {
         registered.filter(|(_, scan)| scan.running())
     }
 
-    /// The smallest budget under which what is left of a scan can go on.
+    /// The smallest budget under which the rest of a scan can continue.
     pub(crate) fn needed_by(&self, scan: &ScanBook) -> u64 {
         let part_bytes = |(table, chunk, column): (TableId, ChunkNo, ColumnNo)| {
             self.tables[table.index()].layout.chunk_bytes(chunk, &[column].into_iter().collect())
@@ -278,7 +277,7 @@ impl Books {
         Ok(())
     }
 
-    /// Enters that columns of a load have arrived, or will not.
+    /// Enters that columns of a load have arrived, or failed.
     pub(crate) fn end_load(&mut self, at: usize, columns: &ColumnSet, arrived: bool) {
         let load = &mut self.loads[at];
         let table = &mut self.tables[load.table];
@@ -335,7 +334,7 @@ impl Books {
         Ok(())
     }
 
-    /// Enters that the host holds decoded arrays of a part, if the part is there.
+    /// Enters that the host holds decoded arrays of a part, if the part is resident.
     pub(crate) fn decode(&mut self, table: usize, chunk: ChunkNo, column: ColumnNo, bytes: u64) {
         let part = (table, chunk.0, column.0);
         let book = &self.tables[table];
@@ -415,7 +414,7 @@ impl Books {
         Ok(())
     }
 
-    /// A worker has consumed its chunk, or does not want it any more.
+    /// A worker has consumed its chunk, or discards it.
     pub(crate) fn consume(&mut self, scan: usize, worker: u32) {
         let scan = self.scans[scan].as_mut().expect("it is registered");
         let state = &mut scan.workers[worker as usize];
@@ -425,14 +424,14 @@ impl Books {
         }
     }
 
-    /// A scan strikes off chunks, except those its workers were ever handed.
+    /// A scan prunes chunks, except those ever delivered to its workers.
     pub(crate) fn strike(&mut self, scan: usize, chunks: impl Iterator<Item = ChunkNo>) {
         let scan = self.scans[scan].as_mut().expect("it is registered");
         let chunks: Vec<u32> = chunks.map(|chunk| chunk.0).filter(|c| !scan.delivered.contains(c)).collect();
         chunks.into_iter().for_each(|chunk| scan.forget(chunk));
     }
 
-    /// A scan strikes off matching chunks, except those that go with chunks which its workers were ever handed.
+    /// A scan prunes matching chunks, except those of chunks ever delivered to its workers.
     pub(crate) fn strike_matching(&mut self, scan: usize, at: usize, chunks: &ChunkSet) {
         let scan = self.scans[scan].as_mut().expect("it is registered");
         scan.matching[at].retain(|(own, c)| scan.delivered.contains(own) || !chunks.contains(ChunkNo(*c)));

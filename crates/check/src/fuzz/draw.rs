@@ -1,9 +1,9 @@
-//! Draws a world from a seed: tables, scans and settings first, then one step after another while the
-//! world is played, so that most steps apply.
+//! Draws a world from a seed: tables, scans and settings first. The steps are drawn one after another while
+//! the world is played, so that most steps apply.
 //!
-//! Sizes are small on purpose: bugs of a scheduler show in worlds of a few chunks, and small worlds are
-//! fast. Every seed has a temper of its own, so that some worlds see one kind of trouble all the time and
-//! others none.
+//! Sizes are small on purpose: bugs of a scheduler appear in worlds of a few chunks, and small worlds are
+//! fast. Every seed has its own temper, so that some worlds have one kind of trouble constantly and others
+//! none.
 
 use coscan_core::{ChunkNo, ChunkSet, Instant, TableLayout, registry};
 use coscan_trace::{Column, Layout, Runs};
@@ -17,7 +17,7 @@ use super::world::{Addition, Config, World, WorldMatching, WorldScan};
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// How often what happens in a world, as weights.
+/// The frequencies of events in a world, as weights.
 #[derive(Clone, Debug)]
 pub(super) struct Temper {
     steps: usize,
@@ -55,7 +55,7 @@ pub(super) fn world(seed: u64) -> (World, Temper, Rng) {
     (world, temper, rng)
 }
 
-/// A number from `from` to `to`, the small ones more often.
+/// A number from `from` to `to`; small ones are more frequent.
 fn few(rng: &mut Rng, from: u32, to: u32) -> u32 {
     from + rng.u32(0..=(to - from)).min(rng.u32(0..=(to - from)))
 }
@@ -76,7 +76,7 @@ fn rows(rng: &mut Rng, chunks: u32) -> Layout {
     Layout::Rows((0..chunks).map(|_| if equal { most } else { rng.u64(0..=most) }).collect())
 }
 
-/// Parts of their own (0), pages that chunks share (1), or either (2).
+/// Separate parts (0), pages that chunks share (1), or either (2).
 fn column(rng: &mut Rng, chunks: u32, kinds: u32) -> Column {
     if kinds == 0 || kinds == 2 && rng.bool() {
         let most = rng.u64(0..60);
@@ -92,7 +92,7 @@ fn column(rng: &mut Rng, chunks: u32, kinds: u32) -> Column {
     Column::Pages { bytes: vec![page; pages as usize], spans: (0..u64::from(chunks)).map(span).collect() }
 }
 
-/// Pages and parts of any size: empty ones, several chunks on one page, pages of no chunk.
+/// Pages and parts of any size: empty ones, several chunks on one page, pages without a chunk.
 fn ragged(rng: &mut Rng, chunks: u32) -> Column {
     let pages = rng.u32(1..8);
     let bytes = (0..pages).map(|_| rng.u64(1..30)).collect();
@@ -150,13 +150,13 @@ fn scan(rng: &mut Rng, tables: &[Layout], more: u32) -> WorldScan {
     }
 }
 
-/// Some of so many columns.
+/// Some of `columns` columns.
 fn some(rng: &mut Rng, columns: u32) -> Vec<u32> {
     (0..columns).filter(|_| rng.u32(0..3) > 0).collect()
 }
 
-/// Chunks of any table, also the scan's own, that go with those that are needed: mostly as in tables that are clustered alike,
-/// or any.
+/// Matching chunks for the needed ones, of any table including the scan's own. Mostly they match as in tables
+/// with equal clustering, otherwise randomly.
 fn matching(rng: &mut Rng, tables: &[Layout], own: u32, needed: &Runs) -> WorldMatching {
     let table = rng.usize(0..tables.len());
     let (chunks, columns) = size(&tables[table]);
@@ -199,7 +199,7 @@ fn config(rng: &mut Rng, tables: &[Layout], scans: &[WorldScan]) -> Config {
     }
 }
 
-/// The smallest buffer under which every scan can go on before tables grow; at least 1.
+/// The smallest buffer under which every scan can continue before tables grow; at least 1.
 fn minimum(tables: &[Layout], scans: &[WorldScan]) -> u64 {
     let layouts: Vec<TableLayout> =
         tables.iter().map(|table| table.try_into().expect("drawn tables are possible")).collect();
@@ -239,7 +239,7 @@ fn temper(rng: &mut Rng) -> Temper {
 }
 
 impl Temper {
-    /// How many steps a host of this temper takes.
+    /// The number of steps of a host with this temper.
     pub(super) fn steps(&self) -> usize {
         self.steps
     }
@@ -295,7 +295,7 @@ impl Temper {
     }
 }
 
-/// A worker that has something to do. Those that stop reading ask for a chunk and no more.
+/// A step of a worker that can act. Workers that stop reading only request a chunk.
 fn work(rng: &mut Rng, world: &World, player: &Player<'_>) -> Step {
     let idle = |at: usize, worker: Worker| match worker {
         Worker::Idle => true,
@@ -308,7 +308,7 @@ fn work(rng: &mut Rng, world: &World, player: &Player<'_>) -> Step {
     }
 }
 
-/// A worker that was asked for its chunk, or one that holds or gave one back.
+/// A worker that was asked for its chunk, or one that holds or returned one.
 fn asked(rng: &mut Rng, player: &Player<'_>) -> Step {
     let asked = |_, worker| matches!(worker, Worker::Holding { asked: true, .. });
     if let Some((scan, worker)) = pick(rng, player, asked) {
@@ -338,7 +338,7 @@ fn load(rng: &mut Rng, player: &Player<'_>) -> usize {
     rng.usize(0..player.books().loads.len().max(1))
 }
 
-/// All columns, or a single one that some load reads.
+/// All columns, or a single one that a load reads.
 fn some_columns(rng: &mut Rng, player: &Player<'_>) -> Vec<u32> {
     if rng.bool() {
         return Vec::new();
@@ -376,7 +376,7 @@ fn decoded(rng: &mut Rng, world: &World) -> Step {
     Step::Decoded(table, rng.u32(0..chunks), rng.u32(0..columns.max(1)), rng.u64(0..=most))
 }
 
-/// Point reads take room, give it back, or wait.
+/// Point reads take room, return it, or wait.
 fn points(rng: &mut Rng, world: &World) -> Step {
     let most = world.config.buffer_bytes;
     match rng.u32(0..4) {
@@ -396,7 +396,7 @@ fn policy(rng: &mut Rng) -> String {
     all[rng.usize(0..all.len())].to_string()
 }
 
-/// A jump far ahead, or back behind what the core has seen.
+/// A jump far ahead, or to a time before the core's latest.
 fn jump(rng: &mut Rng, player: &Player<'_>) -> i64 {
     let now = (player.abm().state().now() - Instant::ZERO).as_nanos() as i64;
     match rng.u32(0..4) {

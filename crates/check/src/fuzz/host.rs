@@ -1,9 +1,9 @@
 //! Plays a world against the real core, step by step, and checks after every event.
 //!
-//! After every event four things are checked. The core compares itself with a recount ([`Abm::check_invariants`]).
-//! Its actions and its ledger must agree with the host's own books (`books.rs`). The budget may not be exceeded
-//! further. While a worker waits, a load or a deadline must be pending. `run_out.rs` has the end of a world;
-//! `draw.rs` and the model check choose steps.
+//! After every event four things are checked. The core compares itself with a recount
+//! ([`Abm::check_invariants`]). Its actions and its ledger must agree with the host's own books (`books.rs`).
+//! The budget must not be exceeded further. While a worker waits, a load or a deadline must be pending.
+//! `run_out.rs` has the end of a world; `draw.rs` and the model check choose steps.
 
 mod run_out;
 
@@ -20,10 +20,10 @@ use super::step::Step;
 use super::violation::{Kind, Violation, check};
 use super::world::{World, WorldError, clipped};
 
-/// The latest the clock may show; jumps lead to half of it, so that there is time left for deadlines.
+/// The latest time of the clock. Jumps lead to half of it, so that time is left for deadlines.
 const CLOCK_MAX: u64 = 1 << 62;
 
-/// A manager, its host's books and the clock; a copy goes its own way.
+/// A manager, its host's books and the clock. A copy is independent.
 #[derive(Clone, Debug)]
 pub struct Player<'w> {
     world: &'w World,
@@ -32,7 +32,7 @@ pub struct Player<'w> {
     clock: u64,
     events: u64,
     hash: TraceHash,
-    /// By how much the present event makes workspaces larger: only that may exceed the budget.
+    /// Growth of workspaces by the current event: only this may exceed the budget.
     grown: u64,
 }
 
@@ -40,7 +40,7 @@ impl<'w> Player<'w> {
     /// Opens the world's tables in a manager that `build` made.
     ///
     /// # Errors
-    /// What a check of the core or of the books found wrong.
+    /// The first error that a check of the core or of the books found.
     ///
     /// # Panics
     /// If the world was not checked.
@@ -59,7 +59,7 @@ impl<'w> Player<'w> {
     /// A manager with the world's own settings and policy.
     ///
     /// # Errors
-    /// If the settings make no sense.
+    /// If the settings are invalid.
     pub fn manager(world: &World) -> Result<Abm, WorldError> {
         Ok(Abm::new(world.abm_config(), world.policy()?)?)
     }
@@ -79,15 +79,15 @@ impl<'w> Player<'w> {
         &self.abm
     }
 
-    /// What the host knows.
+    /// The host's knowledge.
     pub(crate) fn books(&self) -> &Books {
         &self.books
     }
 
-    /// Takes a step if it applies; returns whether it did.
+    /// Takes a step if it applies; returns true if it did.
     ///
     /// # Errors
-    /// What a check of the core or of the books found wrong.
+    /// The first error that a check of the core or of the books found.
     pub fn apply(&mut self, step: &Step) -> Result<bool, Violation> {
         match step {
             Step::Register(scan) => self.register(*scan),
@@ -144,7 +144,7 @@ impl<'w> Player<'w> {
         Ok(true)
     }
 
-    /// The state of a worker of a scan that is registered, failed or not.
+    /// The state of a worker of a registered scan, failed or not.
     pub(crate) fn worker(&self, scan: usize, worker: u32) -> Option<Worker> {
         let book = self.books.scans.get(scan)?.as_ref()?;
         let registered = matches!(book.progress, Progress::Running | Progress::Failed);
@@ -177,7 +177,7 @@ impl<'w> Player<'w> {
         Ok(true)
     }
 
-    /// The worker of a running scan waits; one of a scan that failed has its answer already.
+    /// Notes that the worker of a running scan waits. A worker of a failed scan has its answer already.
     fn wait(&mut self, scan: usize, worker: u32, resume: Option<ChunkNo>) {
         let running = self.books.scans[scan].as_ref().is_some_and(|s| s.running());
         self.set_worker(scan, worker, if running { Worker::Waiting { resume } } else { Worker::Done });
@@ -345,7 +345,7 @@ impl<'w> Player<'w> {
         Ok(true)
     }
 
-    /// Whether more is granted is the core's to say; less always is.
+    /// The core decides whether more is granted; less is always granted.
     fn points(&mut self, bytes: u64) -> Result<bool, Violation> {
         let before = self.books.point_bytes;
         self.books.points_wanted = Some(bytes);
@@ -383,7 +383,7 @@ impl<'w> Player<'w> {
         Ok(true)
     }
 
-    /// Feeds the core one event, enters what comes back and checks everything.
+    /// Sends the core one event, enters the resulting actions and checks everything.
     fn send(&mut self, event: Event) -> Result<(), Violation> {
         self.events += 1;
         self.clock = self.clock.saturating_add(self.world.config.tick_ns).min(CLOCK_MAX);
@@ -430,11 +430,12 @@ impl<'w> Player<'w> {
         })
     }
 
-    /// `loads_before` were in flight before the event. Their scans may be gone.
+    /// Checks the limit of loads and the progress. `loads_before` were in flight before the event; their
+    /// scans may have ended.
     fn check_progress(&self, loads_before: usize) -> Result<(), Violation> {
         let max = self.world.config.loads_in_flight_max as usize;
         let loads = self.books.loads.len();
-        // What goes with a chunk is read with it.
+        // Matching chunks are read together with a chunk.
         let max = max + self.books.running().map(|(_, scan)| scan.matching_max()).sum::<usize>();
         let max = max.max(loads_before);
         check(loads <= max, Kind::Load, || format!("{loads} loads in flight, {max} allowed"))?;

@@ -1,13 +1,13 @@
 //! Deterministic simulation testing: thousands of small worlds with all kinds of trouble.
 //!
-//! A seed is drawn into a [`World`] (`draw.rs`): settings, tables, scans, and the decisions of a host that
-//! lets loads finish in any order or fail, cancels scans, changes the budget, forgets consumers, replaces
-//! chunks, switches policies and has a bad clock. The world is played against the real core (`host.rs`),
-//! which is checked after every event, by its own recount and by the host's books (`books.rs`). Then the
-//! faults stop and everything has to come to an end. A world that fails is shrunk (`shrink.rs`) to one that
-//! a person can read, to be committed under `tests/regressions/`.
+//! A seed is drawn into a [`World`] (`draw.rs`): settings, tables, scans, and the decisions of a host. The
+//! host lets loads finish in any order or fail, cancels scans, changes the budget, forgets consumers,
+//! replaces chunks, switches policies and has a bad clock. The world is played against the real core
+//! (`host.rs`). After every event the core is checked by its own recount and by the host's books
+//! (`books.rs`). Then the faults stop and everything must end. A failing world is shrunk (`shrink.rs`) to a
+//! readable one, to be committed under `tests/regressions/`.
 //!
-//! Nothing here knows a policy, and nothing here repairs: a finding is the core's to fix.
+//! The fuzzer knows no policy and repairs nothing: errors are fixed in the core.
 
 mod books;
 mod draw;
@@ -33,13 +33,13 @@ pub use world::{Addition, Config, World, WorldError, WorldMatching, WorldScan};
 pub(crate) use books::{Progress, ScanBook, Worker};
 pub(crate) use violation::catching;
 
-/// Every n seeds the recorded world is played again and must run the same.
+/// After this many seeds the recorded world is played again and must run the same.
 const REPEAT_EVERY: u64 = 8;
 
-/// How often a step is drawn anew when it does not apply.
+/// Number of draws for a step that does not apply.
 const DRAWS_PER_STEP: usize = 4;
 
-/// What was found with a range of seeds.
+/// The results of a range of seeds.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzReport {
     /// The seeds tried.
@@ -48,7 +48,7 @@ pub struct FuzzReport {
     pub events: u64,
     /// A hash over the runs of all seeds, whatever the order and the threads.
     pub hash: u64,
-    /// What went wrong, by seed.
+    /// The failures, by seed.
     pub failures: Vec<Failure>,
 }
 
@@ -63,10 +63,10 @@ pub struct Failure {
     pub world: World,
 }
 
-/// How a manager is made for a world. Tests put policies of their own here.
+/// The constructor of a manager for a world. Tests insert their own policies here.
 pub type Build<'a> = &'a (dyn Fn(&World) -> Result<Abm, WorldError> + Sync);
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Played {
     /// The events the core handled.
@@ -75,13 +75,13 @@ pub struct Played {
     pub hash: u64,
 }
 
-/// Tries all seeds on `threads` threads; `sink` sees every failure, shrunk, as soon as it is found.
-/// The report does not depend on `threads`.
+/// Tries all seeds on `threads` threads. `sink` receives every failure, shrunk, as soon as it is found. The
+/// report is independent of `threads`.
 pub fn run(seeds: Range<u64>, threads: usize, sink: &(dyn Fn(&Failure) + Sync)) -> FuzzReport {
     run_with(seeds, threads, &Player::manager, sink)
 }
 
-/// As [`run`], under one policy instead of those drawn.
+/// Runs as [`run`] does, under one policy instead of the drawn ones.
 pub fn run_policy(
     seeds: Range<u64>,
     threads: usize,
@@ -92,7 +92,7 @@ pub fn run_policy(
     run_with(seeds, threads, &build, sink)
 }
 
-/// As [`run`], with managers made by `build`.
+/// Runs as [`run`] does, with managers made by `build`.
 pub fn run_with(
     seeds: Range<u64>,
     threads: usize,
@@ -141,7 +141,7 @@ impl FuzzReport {
     }
 }
 
-/// Draws and plays the world of a seed; if it fails, shrinks it.
+/// Draws and plays the world of a seed; shrinks it if it fails.
 fn seed_with(seed: u64, build: Build<'_>) -> Result<Played, Box<Failure>> {
     let (mut world, temper, mut rng) = draw::world(seed);
     let mut steps = Vec::new();
@@ -176,10 +176,10 @@ fn seed_with(seed: u64, build: Build<'_>) -> Result<Played, Box<Failure>> {
     })
 }
 
-/// Plays a world from its first step until everything has come to an end.
+/// Plays a world from its first step until everything has ended.
 ///
 /// # Errors
-/// What went wrong first.
+/// The first violation.
 pub fn play(world: &World, build: Build<'_>) -> Result<Played, Violation> {
     catching(|| {
         let abm = build(world).map_err(|e| Violation::new(Kind::Panic, e.to_string()))?;
@@ -192,11 +192,10 @@ pub fn play(world: &World, build: Build<'_>) -> Result<Played, Violation> {
     })
 }
 
-/// Reads a world from a file and plays it. The outer error says what is wrong with the file, the inner one
-/// what the core did wrong.
+/// Reads a world from a file and plays it. The outer error is one of the file, the inner one of the core.
 ///
 /// # Errors
-/// If the file is no world; inside, what went wrong first.
+/// If the file is not a world; inside, the first violation.
 pub fn replay(file: &Path) -> Result<Result<Played, Violation>, WorldError> {
     let path = || file.to_owned();
     let text = std::fs::read_to_string(file).map_err(|source| WorldError::Read { path: path(), source })?;

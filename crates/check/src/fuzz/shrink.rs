@@ -1,13 +1,13 @@
-//! Makes a failing world small: leaves out, cuts and halves as long as it still fails in the same way.
+//! Shrinking of a failing world: removes, cuts and halves while the world still fails in the same way.
 //!
-//! Steps go first, by delta debugging (Zeller, Hildebrandt 2002: halves, quarters, ... single steps), then
-//! everything that the world consists of, one candidate after another, until none is accepted any more.
-//! What a candidate is is for `simpler.rs`. The result is small, not the smallest.
+//! Steps go first, by delta debugging (Zeller, Hildebrandt 2002: halves, quarters, ... single steps). Then
+//! every part of the world is tried, one candidate after another, until no candidate is accepted.
+//! `simpler.rs` defines the candidates. The result is small, not the smallest.
 
 use super::violation::Kind;
 use super::{Build, Violation, World, play, simpler};
 
-/// Enough for every world that is drawn; a bound for those that are not.
+/// Enough for every drawn world; a bound for others.
 const TRIES_MAX: usize = 4_000;
 
 struct Shrinker<'a> {
@@ -17,8 +17,8 @@ struct Shrinker<'a> {
     tries: usize,
 }
 
-/// The smallest world found that breaks the same invariant, and how it does. A world that does not fail
-/// when it is played again is returned as it is.
+/// The smallest world found that breaks the same invariant, and its violation. A world that does not fail
+/// when it is played again is returned unchanged.
 pub(super) fn shrink(world: World, violation: Violation, build: Build<'_>) -> (World, Violation) {
     let mut shrinker = Shrinker { best: world.clone(), violation, build, tries: 0 };
     if shrinker.violation.kind != Kind::Repeat && shrinker.accepts(world) {
@@ -35,7 +35,7 @@ pub(super) fn shrink(world: World, violation: Violation, build: Build<'_>) -> (W
 }
 
 impl Shrinker<'_> {
-    /// Plays a candidate; if it fails in the same way it is the best from now on.
+    /// Plays a candidate; if it fails in the same way it becomes the best.
     fn accepts(&mut self, candidate: World) -> bool {
         self.tries += 1;
         if self.tries > TRIES_MAX || candidate.check().is_err() {
@@ -67,7 +67,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Tries every simpler world; after one that is accepted, goes on with the next in the new list.
+    /// Tries every simpler world; after an accepted one, continues with the next in the new list.
     fn simplify(&mut self) {
         let mut at = 0;
         let mut candidates = simpler::than(&self.best);

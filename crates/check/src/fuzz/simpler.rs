@@ -1,8 +1,8 @@
-//! The worlds that are one thing simpler than a given one: without a scan, a table, a chunk or a column,
-//! with a smaller number, with a default.
+//! Worlds that are one step simpler than a given one: without a scan, a table, a chunk or a column, with a
+//! smaller number, or with a default.
 //!
-//! When something goes, the names of what is behind it are moved up, in scans and in steps. Whether a
-//! simpler world still fails is for `shrink.rs`.
+//! When an item is removed, the positions behind it are decremented, in scans and in steps. `shrink.rs`
+//! checks whether a simpler world still fails.
 
 use std::any::Any;
 use std::ops::SubAssign;
@@ -12,7 +12,7 @@ use coscan_trace::{Column, Columns, Layout, Runs};
 use super::step::Step;
 use super::world::{Config, World, WorldScan};
 
-/// All worlds one thing simpler, those that take away most first.
+/// All worlds one step simpler, those that remove most first.
 pub(super) fn than(world: &World) -> Vec<World> {
     let mut found = Vec::new();
     found.extend((0..world.scans.len()).map(|at| without_scan(world, at)));
@@ -54,7 +54,7 @@ fn extent(layout: &Layout) -> (u32, u32) {
     }
 }
 
-/// Moves a position up if it is behind what is gone; returns whether it is of something that is left.
+/// Decrements a position if it is behind the removed one; returns false if it is the removed one.
 fn move_up<T: Copy + Ord + SubAssign + From<bool>>(at: Option<&mut T>, gone: T) -> bool {
     let Some(at) = at else { return true };
     let kept = *at != gone;
@@ -76,7 +76,7 @@ fn without_addition(world: &World, gone: usize) -> World {
     world
 }
 
-/// Without a table that no scan and no addition names.
+/// The world without a table that no scan and no addition uses.
 fn without_table(world: &World, gone: usize) -> Option<World> {
     let mut names =
         world.scans.iter().flat_map(WorldScan::tables).chain(world.additions.iter().map(|a| a.table));
@@ -138,12 +138,12 @@ fn without_chunk(world: &World, table: usize, gone: u32) -> World {
     world
 }
 
-/// Whether a step is about this table.
+/// True if a step concerns this table.
 fn is_of(step: &mut Step, table: usize) -> bool {
     step.argument_mut("t").is_some_and(|at: &mut usize| *at == table)
 }
 
-/// Moves runs up behind a chunk that is gone; returns whether any is left.
+/// Moves runs behind a removed chunk; returns true if any run is left.
 fn close_gap(runs: &mut Runs, gone: u32) -> bool {
     for (from, to) in runs.iter_mut() {
         *from -= u32::from(*from > gone);
@@ -238,7 +238,7 @@ fn scans(scan: &WorldScan) -> Vec<WorldScan> {
     found
 }
 
-/// Runs with one less, or with one cut to a half or by one at either end.
+/// Runs with one removed, or with one cut to a half or by one at either end.
 fn fewer(runs: &Runs) -> Vec<Runs> {
     let mut found = Vec::new();
     for (at, (from, to)) in runs.iter().copied().enumerate() {

@@ -1,7 +1,7 @@
-//! One decision of a host, and how it is written in a file: a word and what it is about.
+//! One decision of a host, and its form in a file: a word and its arguments.
 //!
-//! `register q0`, `work q0 w1`, `finish l0 col0,2`, `unneed q1 c0..3,7..9`. A step and its words are one line of the table
-//! below. What a step does is for `host.rs`.
+//! `register q0`, `work q0 w1`, `finish l0 col0,2`, `unneed q1 c0..3,7..9`. A step and its words are one line
+//! of the table below. `host.rs` executes the steps.
 
 use std::any::Any;
 use std::fmt;
@@ -11,11 +11,11 @@ use coscan_trace::{Columns, Runs};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Declares the steps: the word, the variant, and its arguments with what stands before each.
+/// Declares the steps: the word, the variant, and its arguments, each with its prefix.
 macro_rules! steps {
     ($($(#[$doc:meta])* $word:literal $name:ident$(($($argument:ident: $kind:ty = $prefix:literal),*))?;)*) => {
-        /// One decision of the host. Scans, tables and additions are positions in the world, loads are positions
-        /// among those in flight, the oldest first.
+        /// One decision of the host. Scans, tables and additions are positions in the world. Loads are
+        /// positions among those in flight, the oldest first.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub enum Step {
@@ -35,7 +35,7 @@ macro_rules! steps {
         }
 
         impl Step {
-            /// The argument with this prefix, if there is one and it is of this type.
+            /// The argument with this prefix, if there is one of this type.
             pub(super) fn argument_mut<T: Any>(&mut self, prefix: &str) -> Option<&mut T> {
                 match self {
                     $(Step::$name$(($($argument),*))? => {
@@ -61,22 +61,22 @@ macro_rules! steps {
 steps! {
     /// The scan registers.
     "register" Register(scan: usize = "q");
-    /// The worker does what comes next: asks for a chunk, or releases the one it holds.
+    /// The worker's next action: it requests a chunk, or releases the one that it holds.
     "work" Work(scan: usize = "q", worker: u32 = "w");
     /// The worker shows that it is reading.
     "active" Active(scan: usize = "q", worker: u32 = "w");
-    /// The worker gives its chunk back; it must have been asked to.
+    /// The worker returns its chunk; it must have been asked to.
     "suspend" Suspend(scan: usize = "q", worker: u32 = "w");
-    /// The worker does not want the chunk it gave back any more.
+    /// The worker discards the chunk that it returned.
     "discard" Discard(scan: usize = "q", worker: u32 = "w");
-    /// The worker holds a chunk and turns out to need this many bytes of workspace; if they do not fit, it gives the
-    /// chunk back.
+    /// The worker holds a chunk and needs this many bytes of workspace. If they do not fit, it returns the
+    /// chunk.
     "workspace" Workspace(scan: usize = "q", worker: u32 = "w", bytes: u64 = "");
-    /// Columns of a load arrive; all that are left if none is named.
+    /// Columns of a load arrive; all remaining ones if none is named.
     "finish" Finish(load: usize = "l", columns: Columns = "col");
-    /// Columns of a load cannot be read; all that are left if none is named.
+    /// Columns of a load cannot be read; all remaining ones if none is named.
     "fail" Fail(load: usize = "l", columns: Columns = "col");
-    /// The scan is over, whether it is finished, failed or neither.
+    /// The scan ends, whether it is finished, failed or neither.
     "gone" Gone(scan: usize = "q");
     /// The scan does not need these chunks.
     "unneed" Unneed(scan: usize = "q", chunks: Runs = "c");
@@ -96,7 +96,7 @@ steps! {
     "points" Points(bytes: u64 = "");
     /// This many point reads wait for pages of table, chunk, column.
     "waiting" Waiting(table: usize = "t", chunk: u32 = "c", column: u32 = "col", reads: u32 = "");
-    /// Another policy takes over.
+    /// Switches to another policy.
     "policy" Policy(name: String = "");
     /// The clock jumps by this many nanoseconds, forward or back.
     "clock" Clock(ns: i64 = "");
@@ -109,7 +109,7 @@ steps! {
 #[error("'{0}' is not a step; one is written like 'work q0 w1' or 'finish l0 col0,2'")]
 pub struct StepError(String);
 
-/// What a step is about, as a word behind it.
+/// An argument of a step, as a word after it.
 trait Argument: Sized {
     fn write(&self, prefix: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result;
     fn read(word: Option<&str>, prefix: &str) -> Option<Self>;
@@ -137,7 +137,7 @@ one_value! {
     String, "{}";
 }
 
-/// Several values; without any there is no word.
+/// Several values; no word without values.
 impl<T: Value> Argument for Vec<T> {
     fn write(&self, prefix: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

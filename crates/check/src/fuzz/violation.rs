@@ -1,36 +1,36 @@
-//! What a run can do wrong, and panics turned into the same thing.
+//! Violations of invariants by a run, and panics as violations.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// What kind of invariant is broken.
+/// The kind of a broken invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The core or its invariants panicked.
     Panic,
-    /// A load of what is there, is being read, is gone or nobody wants.
+    /// A load of a part that is resident, being read, removed or not needed.
     Load,
-    /// A page left that a worker holds or that was not there.
+    /// An eviction of a page that a worker holds or that was not resident.
     Evict,
-    /// Decoded arrays were dropped that nobody holds.
+    /// A drop of decoded arrays that the host does not hold.
     Decoded,
     /// A delivery that is incomplete, repeated, unwanted or out of order.
     Delivery,
-    /// A worker was answered that did not ask, or a scan that is not running.
+    /// An answer to a worker without a request, or to a scan that is not running.
     Answer,
-    /// A scan failed without cause, or did not fail with cause.
+    /// A scan failed without cause, or did not fail despite a cause.
     Failure,
     /// More than the budget is in use.
     Budget,
     /// The ledgers of core and host differ.
     Ledger,
-    /// Workers wait and nothing is under way.
+    /// Workers wait and nothing is in progress.
     Standstill,
-    /// Scans do not end although everybody does their part.
+    /// Scans do not end although the host is fair.
     Endless,
-    /// The same world ran differently a second time.
+    /// The same world ran differently when repeated.
     Repeat,
 }
 
@@ -39,7 +39,7 @@ pub enum Kind {
 pub struct Violation {
     /// The kind.
     pub kind: Kind,
-    /// What happened.
+    /// A description.
     pub message: String,
 }
 
@@ -48,8 +48,8 @@ impl Violation {
         Violation { kind, message: message.into() }
     }
 
-    /// What two violations have in common that are probably one bug: the kind, and the message's first line
-    /// without numbers and without what follows a bracket.
+    /// The common part of two violations that are probably one bug: the kind, and the message's first line
+    /// without numbers and without the text after a bracket.
     pub fn signature(&self) -> (Kind, String) {
         let mut text = String::new();
         for c in self.message.lines().next().unwrap_or_default().chars() {

@@ -1,9 +1,9 @@
 //! A world as data: configuration, tables, scans and the decisions of its host, one after another.
 //!
-//! A world and nothing else decides a run, so it can be written to a file, read by a person, shrunk and
-//! kept as a regression test. Steps name things by position (`q0` is the first scan, `l0` the oldest load
-//! in flight) and a step that does not apply when its turn comes is passed over: that is what lets the
-//! shrinker leave out others. Drawing worlds is for `draw.rs`, playing them for `host.rs`.
+//! A run depends only on its world. So a world can be written to a file, read by a person, shrunk and kept as
+//! a regression test. Steps name items by position (`q0` is the first scan, `l0` the oldest load in flight).
+//! A step that does not apply at its turn is skipped, so that the shrinker can remove others. `draw.rs` draws
+//! worlds, and `host.rs` plays them.
 
 use coscan_core::{
     AbmConfig, ChunkNo, ChunkSet, ColumnNo, ConfigError, DeliveryOrder, MatchingChunks, PolicyName, ScanSpec,
@@ -15,16 +15,16 @@ use thiserror::Error;
 
 use super::step::Step;
 
-/// Why a file is not a world.
+/// The reason why a file is not a world.
 #[derive(Debug, Error)]
 pub enum WorldError {
-    /// The text is not TOML or has keys a world has not.
+    /// The text is not TOML or has unknown keys.
     #[error("not a world: {0}")]
     Text(#[from] toml::de::Error),
     /// A setting or a layout is impossible.
     #[error("not a possible world: {0}")]
     Config(#[from] ConfigError),
-    /// A scan or an addition names a table that is not there.
+    /// A scan or an addition names a missing table.
     #[error("{what} {at} names table {table}, but there are {tables} tables, counted from 0")]
     NoSuchTable {
         /// `scan` or `addition`.
@@ -33,10 +33,10 @@ pub enum WorldError {
         at: usize,
         /// The table it names.
         table: usize,
-        /// How many there are.
+        /// The number of tables.
         tables: usize,
     },
-    /// A scan without workers never asks for anything.
+    /// A scan without workers never requests a chunk.
     #[error("scan {0} has no workers; give it at least 1")]
     NoWorkers(usize),
     /// The file cannot be read.
@@ -44,29 +44,29 @@ pub enum WorldError {
     Read {
         /// The file.
         path: std::path::PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
 
-/// A small closed world and everything that happens in it.
+/// A small closed world and all its events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct World {
-    /// The failure this world once showed, for the reader.
+    /// The failure that this world once caused, for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// The seed it was drawn from, before it was shrunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What the host does, in order. Afterwards it lets everything run to its end.
+    /// The host's steps, in order. Afterwards the host lets everything run to its end.
     pub steps: Vec<Step>,
     /// The settings of the manager, and the speed of time.
     pub config: Config,
     /// The tables that are open from the start.
     #[serde(rename = "table")]
     pub tables: Vec<Layout>,
-    /// What may be put behind them.
+    /// Chunks that may join them.
     #[serde(default, rename = "addition", skip_serializing_if = "Vec::is_empty")]
     pub additions: Vec<Addition>,
     /// The scans that may register.
@@ -89,7 +89,7 @@ pub struct Config {
     /// A scan may have more small chunks ahead while they have fewer bytes than this.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ahead_bytes: u64,
-    /// When a worker counts as stalled, in nanoseconds.
+    /// The time after which a worker counts as stalled, in nanoseconds.
     pub stall_after_ns: u64,
     /// The share of workspaces in percent.
     pub workspace_share_percent: u8,
@@ -117,13 +117,13 @@ pub struct Addition {
 pub struct WorldScan {
     /// The table's position.
     pub table: usize,
-    /// The columns; those the table has not when the scan registers are left out.
+    /// The columns; columns missing in the table when the scan registers are left out.
     pub columns: Vec<u32>,
-    /// The chunks as `[first, end)`; those the table has not when the scan registers are left out.
+    /// The chunks as `[first, end)`; chunks missing in the table when the scan registers are left out.
     pub chunks: Runs,
     /// Its workers, at least 1.
     pub workers: u32,
-    /// Whether it takes chunks in table order.
+    /// True if it takes chunks in table order.
     #[serde(default, skip_serializing_if = "is_default")]
     pub in_order: bool,
     /// Its weight, at least 1.
@@ -132,10 +132,10 @@ pub struct WorldScan {
     /// The workspace of a worker in bytes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub workspace_bytes: u64,
-    /// Whether its workers never finish a chunk. They give it back when asked and do not come back.
+    /// True if its workers never finish a chunk. They return it when asked and make no further requests.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stops: bool,
-    /// What it uses of other tables together with its chunks.
+    /// Its matching chunks in other tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matching: Vec<WorldMatching>,
 }
@@ -146,9 +146,9 @@ pub struct WorldScan {
 pub struct WorldMatching {
     /// The other table's position.
     pub table: usize,
-    /// Its columns; those it has not when the scan registers are left out.
+    /// Its columns; columns missing when the scan registers are left out.
     pub columns: Vec<u32>,
-    /// Chunks of the scan with those that go with each; those the tables have not are left out.
+    /// Chunks of the scan, each with its matching chunks; chunks missing in the tables are left out.
     pub with: Vec<(u32, Runs)>,
 }
 
@@ -168,19 +168,19 @@ impl World {
     /// Reads a world from text.
     ///
     /// # Errors
-    /// If the text is no world.
+    /// If the text is not a world.
     pub fn parse(text: &str) -> Result<Self, WorldError> {
         let world: World = toml::from_str(text)?;
         world.check()?;
         Ok(world)
     }
 
-    /// The world as text that a person can read.
+    /// The world as readable text.
     pub fn to_toml(&self) -> String {
         lines_for_steps(&toml::to_string(self).expect("a world has nothing TOML cannot say"))
     }
 
-    /// Checks that tables are possible and that names have something to name.
+    /// Checks that tables are possible and that names refer to existing items.
     ///
     /// # Errors
     /// The first table or name that is impossible.
@@ -226,14 +226,14 @@ impl World {
     /// The manager's policy.
     ///
     /// # Errors
-    /// If there is no policy of that name.
+    /// If there is no policy with that name.
     pub fn policy(&self) -> Result<PolicyName, ConfigError> {
         self.config.policy.parse()
     }
 }
 
 impl WorldScan {
-    /// What the scan announces to tables of these layouts.
+    /// The scan's announcement for tables with these layouts.
     pub fn spec<'a>(&self, layout: impl Fn(usize) -> &'a TableLayout) -> ScanSpec {
         let columns = |table: usize, columns: &[u32]| {
             let known = |column: &u32| *column < layout(table).column_count();
@@ -266,12 +266,12 @@ impl WorldScan {
     }
 }
 
-/// The chunks of some runs that lie below `count`.
+/// The chunks of some runs below `count`.
 pub(crate) fn clipped(runs: &[(u32, u32)], count: u32) -> ChunkSet {
     runs.iter().map(|(from, to)| *from..(*to).min(count)).filter(|run| run.start < run.end).collect()
 }
 
-/// Puts every step on a line of its own.
+/// Puts every step on a separate line.
 fn lines_for_steps(toml: &str) -> String {
     let split = |line: &str| match line.strip_prefix("steps = [\"") {
         Some(rest) => {

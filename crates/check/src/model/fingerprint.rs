@@ -1,10 +1,10 @@
-//! When are two states the same? If everything that decides what happens next is.
+//! Fingerprints of states. Two states are the same if everything that decides the future is the same.
 //!
-//! That is the whole manager, its policy's notes included, as its `Debug` text says; and what the host
-//! owes. Names that only ever grow are taken out: times count from now, loads by their order, and what is
-//! only compared (`COMPARED`) by its place. The text is hashed to 128 bits while it is written. States that
-//! differ in a way that does not matter, like the order of a free list, count as two: the search then does
-//! more than it must, never less.
+//! That is the whole manager, including its policy's notes, in its `Debug` text, and the host's obligations.
+//! Numbers that only ever grow are normalised. Times count from the current one, loads by their order, and
+//! numbers that are only compared (`COMPARED`) by their place. The text is hashed to 128 bits while it is
+//! written. States with an irrelevant difference, such as the order of a free list, count as two. The search
+//! then does more than necessary, never less.
 
 use std::fmt::{self, Write};
 
@@ -13,11 +13,11 @@ use coscan_core::LoadId;
 use super::moves::Trouble;
 use crate::fuzz::Player;
 
-/// Numbers that count up and are compared with each other only, in collections that are printed in their
+/// Numbers that count up and are only compared with each other, in collections that are printed in their
 /// order: the loads named so far, and the stops of the elevator.
 const COMPARED: [&str; 3] = ["next_load", "stops_made", "age"];
 
-/// A map from such numbers: its order says it all.
+/// A map from such numbers: its order is all that matters.
 const COMPARED_KEYS: &str = "by_age";
 
 /// The state's fingerprint.
@@ -55,7 +55,7 @@ impl Hash {
     }
 }
 
-/// What stands before the next piece of text.
+/// The text before the next piece of text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Instant,

@@ -1,15 +1,15 @@
-//! The model check: every way a small world can go, not a random one.
+//! The model check: every possible run of a small world.
 //!
-//! The fuzzer plays many worlds once. Here one world of a few scans and chunks is played in all ways: from
-//! every state every decision a host could make is tried (`moves.rs`), with the real core and with all the
-//! checks of the fuzzer's host after every event. States that will behave alike are recognised by a
+//! The fuzzer plays each of many worlds once. The model check plays one world of a few scans and chunks in
+//! all ways. From every state every possible decision of a host is tried (`moves.rs`), with the real core and
+//! with all the checks of the fuzzer's host after every event. States that behave alike are recognised by a
 //! fingerprint (`fingerprint.rs`), so that the search (`search.rs`) ends.
 //!
-//! What a completed check proves for its world and policy: nothing ever stands still while a worker waits;
-//! every scan gets each of its chunks once, or fails for a cause; the budget is kept; every request is
-//! answered once; and from every reachable state everything can still come to an end without any help from
-//! faults. It proves nothing about larger worlds. Times are those of the world: with `tick_ns = 0` all
-//! events but deadlines happen at one instant, so that ages of waits do not tell states apart.
+//! A completed check proves for its world and policy: progress never stops while a worker waits; every scan
+//! gets each of its chunks once, or fails for a cause; the budget is kept; every request is answered once.
+//! From every reachable state everything can still end without any help from faults. The check proves nothing
+//! about larger worlds. Times are those of the world. With `tick_ns = 0` all events but deadlines happen at
+//! one instant, so that ages of waits do not distinguish states.
 
 mod fingerprint;
 mod moves;
@@ -22,26 +22,26 @@ use crate::fuzz::{Build, Player, Violation, World};
 
 pub use worlds::{bounded, large};
 
-/// A world to be played in all ways, and how much trouble there may be.
+/// A world to be played in all ways, and the limits of trouble.
 #[derive(Clone, Debug)]
 pub struct ModelConfig {
-    /// What the world is called in reports.
+    /// The name of the world in reports.
     pub name: String,
     /// Settings, tables and scans; its steps are not used.
     pub world: World,
-    /// How many loads may fail.
+    /// Maximum number of failing loads.
     pub load_failures_max: u32,
-    /// How many scans may be cancelled.
+    /// Maximum number of cancelled scans.
     pub cancels_max: u32,
     /// The budgets that are set in this order, each at any moment or never.
     pub budgets: Vec<u64>,
-    /// How often time passes to the manager's deadline while consumers sit on their chunks.
+    /// Maximum number of times that time passes to the manager's deadline while consumers keep their chunks.
     pub stalls_max: u32,
-    /// The search gives up beyond this many states.
+    /// Maximum number of states; the search gives up beyond it.
     pub states_max: usize,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct ModelReport {
     /// The world's name.
@@ -52,13 +52,13 @@ pub struct ModelReport {
     pub states: usize,
     /// The decisions that were tried.
     pub transitions: usize,
-    /// The states in which everything has come to an end.
+    /// The states in which everything has ended.
     pub ends: usize,
-    /// The longest of the shortest ways to a state, in decisions.
+    /// The maximum, over states, of the length of the shortest way to the state, in decisions.
     pub depth: usize,
-    /// Whether all states were visited.
+    /// True if all states were visited.
     pub complete: bool,
-    /// A broken invariant, and a shortest way there.
+    /// A broken invariant, and a shortest way to it.
     pub violation: Option<(Violation, World)>,
 }
 
@@ -67,12 +67,12 @@ pub fn check(config: &ModelConfig) -> ModelReport {
     check_with(config, &Player::manager)
 }
 
-/// As [`check`], with a manager made by `build`.
+/// Checks as [`check`] does, with a manager made by `build`.
 pub fn check_with(config: &ModelConfig, build: Build<'_>) -> ModelReport {
     search::Search::new(config).run(build)
 }
 
-/// Checks several worlds on `threads` threads; reports come in the order of `configs`.
+/// Checks several worlds on `threads` threads; reports are in the order of `configs`.
 pub fn check_all(configs: &[ModelConfig], threads: usize) -> Vec<ModelReport> {
     let queue = Mutex::new(configs.iter().enumerate());
     let reports = Mutex::new(vec![None; configs.len()]);

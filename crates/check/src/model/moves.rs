@@ -1,12 +1,12 @@
-//! What a host can decide in a state of the model.
+//! Possible decisions of a host in a state of the model.
 //!
-//! Left out is what changes nothing: events of a scan that failed, and empty steps.
+//! Decisions without effect are left out: events of a failed scan, and empty steps.
 
 use crate::fuzz::{Player, Progress, ScanBook, Step, Worker};
 
 use super::ModelConfig;
 
-/// The trouble there was so far.
+/// The trouble so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) load_failures: u32,
@@ -15,7 +15,7 @@ pub(super) struct Trouble {
     pub(super) stalls: u32,
 }
 
-/// A decision, and whether it is trouble: what must come to an end must do so without.
+/// A decision, and whether it is trouble. Everything must be able to end without trouble.
 #[derive(Clone, Debug)]
 pub(super) struct Move {
     pub(super) step: Step,
@@ -23,7 +23,7 @@ pub(super) struct Move {
     pub(super) fair: bool,
 }
 
-/// All decisions the host has; none when all scans are over and nothing is being read.
+/// All decisions of the host; none when all scans have ended and nothing is being read.
 pub(super) fn moves(config: &ModelConfig, player: &Player<'_>, so_far: Trouble) -> Vec<Move> {
     let mut found = Vec::new();
     let books = player.books();

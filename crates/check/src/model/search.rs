@@ -1,7 +1,7 @@
-//! Breadth first through all states, then backwards from the ends.
+//! Search breadth first through all states, then backwards from the ends.
 //!
-//! Breadth first, so that the way to a broken invariant is a shortest one. Backwards along decisions without
-//! trouble, because a scan that only ends when it is cancelled does not come to an end.
+//! The order is breadth first so that the way to a broken invariant is a shortest one. The backward search
+//! uses decisions without trouble, because a scan that ends only by cancellation does not count as ending.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::moves::{Move, Trouble, moves};
 use super::{ModelConfig, ModelReport};
 use crate::fuzz::{Build, Kind, Player, Step, Violation, World, catching};
 
-/// How a state was first reached.
+/// The first way to a state.
 struct Reached {
     from: u32,
     step: Step,
@@ -23,10 +23,10 @@ struct Open<'w> {
     trouble: Trouble,
 }
 
-/// A broken invariant, the state in which it is broken, and the decision that broke it, if one did.
+/// A broken invariant, its state, and the decision that broke it, if any.
 type Broken = (Violation, u32, Option<Step>);
 
-/// A search under way.
+/// A search in progress.
 pub(super) struct Search<'w> {
     config: &'w ModelConfig,
     seen: HashMap<u128, u32>,
@@ -124,8 +124,8 @@ impl<'w> Search<'w> {
         Ok(())
     }
 
-    /// Looks for states from which no end can be reached without trouble. Says nothing of states that were
-    /// not expanded.
+    /// Searches for states from which no end can be reached without trouble. It makes no statement if states
+    /// were not expanded.
     fn check_ends(&mut self) -> Result<(), Broken> {
         if !self.complete {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The worlds that are checked: small enough to be played in all ways, each with what makes trouble.
+//! The worlds of the model check: small enough to be played in all ways, each with its own kinds of trouble.
 
 use coscan_core::registry;
 use coscan_trace::{Column, Layout, Runs};
@@ -64,7 +64,7 @@ fn shared_page(policy: &str, scans: usize) -> World {
     world(policy, 20, Layout::Columns { chunks: 2, columns }, all)
 }
 
-/// The worlds for every policy that a test can afford.
+/// The worlds for every policy that are small enough for a test.
 pub fn bounded() -> Vec<ModelConfig> {
     registry::sharing().flat_map(|policy| bounded_for(policy.as_str())).collect()
 }

@@ -1,8 +1,8 @@
-//! 2004, Fig. 5: bandwidth of random reads against the size of the chunks.
+//! 2004, Fig. 5: bandwidth of random reads by chunk size.
 //!
-//! Near its best is a device at 90% of what one long read gets; that is the definition here, since the paper
-//! reads the point off its curves. It gives 4 MB for the desktop disk, 8 MB for the server disk and 32 MB for
-//! the array, on an axis of powers of two.
+//! A device is near its best at 90% of the bandwidth of one long read. This definition is ours, because the
+//! paper reads the point off its curves. The paper gives 4 MB for the desktop disk, 8 MB for the server disk
+//! and 32 MB for the array, on an axis of powers of two.
 
 use coscan_device::{DeviceSpec, RaidLevel};
 
@@ -19,10 +19,10 @@ use coscan_sim::statistics::Summary;
 const NEAR_BEST: f64 = 0.9;
 /// Chunk sizes are powers of two: 64 KiB to 128 MiB.
 const CHUNK_BITS: std::ops::RangeInclusive<u32> = 16..=27;
-/// Random chunks read per point and seed.
+/// Number of random chunks read per point and seed.
 const READS: usize = 100;
 
-/// A device and what the paper says of it.
+/// A device and the paper's value for it.
 struct Subject {
     name: &'static str,
     spec: DeviceSpec,
@@ -30,7 +30,7 @@ struct Subject {
     note: &'static str,
 }
 
-/// What was measured of a device.
+/// The measurements of a device.
 struct Curve {
     name: &'static str,
     streaming: f64,
@@ -84,7 +84,7 @@ impl Curve {
         self.shares.iter().map(|(mib, share)| (*mib, share.median)).collect()
     }
 
-    /// The first measured chunk size near the best, and where between the sizes the curve gets there.
+    /// The first measured chunk size near the best, and the interpolated size at which the curve gets there.
     fn near_best_mib(&self) -> (f64, f64) {
         let medians = self.medians();
         let first = medians.iter().find(|(_, share)| *share >= NEAR_BEST).map_or(f64::NAN, |(mib, _)| *mib);
@@ -95,7 +95,7 @@ impl Curve {
 fn rows(subject: &Subject, curve: &Curve) -> Vec<Row> {
     let Subject { name, paper_mib, note, .. } = subject;
     let (first, between) = curve.near_best_mib();
-    // Sizes are a factor of two apart: half is the next one below.
+    // Sizes are a factor of two apart: half is the next lower one.
     let size = format!("{name}: chunk size with 90% of streaming bandwidth (MiB)");
     let stop = if note.is_empty() { "" } else { "; " };
     let size_note = format!("between the sizes measured: {}{stop}{note}", number(between));

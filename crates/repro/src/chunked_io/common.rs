@@ -1,17 +1,17 @@
-//! What the three questions have in common: seeds, rows, curves.
+//! Common parts of the three questions: seeds, rows, curves.
 
 use coscan_figure::line::{Draw, Point, Series};
 use coscan_sim::statistics::Summary;
 
 use crate::report::{Block, Row};
 
-/// What the scoreboard and `--only` call the experiment.
+/// The experiment's name on the scoreboard and in `--only`.
 pub(crate) const NAME: &str = "scan04-chunked-io";
-/// Addresses and tuples are drawn anew for each.
+/// Addresses and tuples are drawn again for each seed.
 pub(super) const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 pub(super) const MIB: u64 = 1 << 20;
 
-/// What one question adds.
+/// The result of one question.
 pub(super) struct Part {
     pub(super) rows: Vec<Row>,
     pub(super) blocks: Vec<Block>,
@@ -41,7 +41,7 @@ pub(super) fn series(name: &str, points: impl IntoIterator<Item = (f64, Summary)
     Series { name: name.to_owned(), points, draw: Draw::Marked, look: None }
 }
 
-/// Where a curve of ascending `x` first rises to `level`, on logarithmic axes between its points.
+/// The point where a curve of ascending `x` first rises to `level`, interpolated on logarithmic axes.
 pub(super) fn rises_to(curve: &[(f64, f64)], level: f64) -> Option<f64> {
     let (at, (x, y)) = curve.iter().enumerate().find(|(_, (_, y))| *y >= level)?;
     let Some((x_before, y_before)) = at.checked_sub(1).map(|before| curve[before]) else { return Some(*x) };

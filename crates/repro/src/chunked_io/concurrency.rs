@@ -1,8 +1,10 @@
-//! 2004, Table 3: how many pages and chunks an array of X disks serves at a time, and how fast chunks are.
+//! 2004, Table 3: the number of pages and chunks that an array of X disks serves at a time, and the bandwidth
+//! of chunks.
 //!
-//! Served at a time is throughput, with as many requests in flight as it takes, times what one request alone
-//! takes. So a page write on RAID-5, which occupies two disks twice, counts as one request for all of that
-//! time. For chunks the array is its own measure: throughput with several in flight over that with one.
+//! The number served at a time is the throughput, with as many requests in flight as needed, times the time
+//! of one request alone. So a page write on RAID-5, which occupies two disks twice, counts as one request for
+//! all of that time. For chunks the array is its own reference: throughput with several in flight over that
+//! with one.
 
 use coscan_device::{RaidLevel, Transfer};
 
@@ -16,25 +18,26 @@ use coscan_figure::line::{LineChart, LinePanel};
 use coscan_sim::statistics::Summary;
 
 const PAGE_BYTES: u64 = 8192;
-/// The paper's chunk of 1024 pages, on each disk that holds data: an array's chunk has as many of them.
+/// The paper's chunk of 1024 pages, on each disk that holds data: an array's chunk has 1024 pages per such
+/// disk.
 const CHUNK_BYTES_PER_DISK: u64 = 8 * MIB;
-/// Random pages need far more requests than disks in flight until no disk is ever idle.
+/// Random pages need far more requests in flight than disks to keep every disk busy.
 const PAGES_IN_FLIGHT: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 const CHUNKS_IN_FLIGHT: [usize; 5] = [1, 2, 4, 8, 16];
 const PAGES: usize = 8000;
 const CHUNKS: usize = 200;
-/// Random addresses leave the last disk idle now and then.
+/// Random addresses sometimes leave the last disk idle.
 const TOLERANCE: f64 = 0.05;
 
-/// A level and what the paper's table says of X disks, reads then writes.
+/// A level and the values of the paper's table for X disks, reads then writes.
 struct Level {
     name: &'static str,
     level: RaidLevel,
-    /// Disks that hold data of their own.
+    /// Number of disks with distinct data.
     data_disks: u32,
     pages: [f64; 2],
     chunks: [f64; 2],
-    /// In bandwidths of a single disk.
+    /// In multiples of a single disk's bandwidth.
     bandwidth: [f64; 2],
 }
 
@@ -56,12 +59,12 @@ fn levels() -> [Level; 3] {
     ]
 }
 
-/// What was measured of a level in one direction.
+/// The measurements of a level in one direction.
 struct Measured {
     pages: Summary,
     chunks: Summary,
     bandwidth: Summary,
-    /// Requests in flight and throughput, in that of a single disk.
+    /// Requests in flight and throughput, in multiples of a single disk's.
     page_curve: Vec<(f64, Summary)>,
     chunk_curve: Vec<(f64, Summary)>,
 }

@@ -1,18 +1,19 @@
 //! The disks of 2004, §3.2, as models.
 //!
 //! The paper names a 40 GB IBM DeskStar of 7200 rpm, a 36 GB Seagate Cheetah of 10,000 rpm, and a 3ware 7810
-//! with 8 SATA drives of 7200 rpm and stripes of 64 KB, but gives no number of theirs. Each comes in several
-//! generations; taken are those on sale shortly before: Deskstar 120GXP and Cheetah 10K.6.
+//! with 8 SATA drives of 7200 rpm and stripes of 64 KB, but gives no figures for them. Each comes in several
+//! generations. The models are those on sale shortly before: Deskstar 120GXP and Cheetah 10K.6.
 //!
 //! - Seeks: the makers' averages for reads, 8.5 ms (120GXP specification, revision 4.1, §4.4.2) and 4.7 ms
 //!   (Cheetah), plus half a rotation. Command overhead (0.3 ms on the Deskstar) is left out.
-//! - Bandwidth: random chunks of a large file lie in all zones of the disk, so the middle between the
-//!   sustained rates of the outermost and the innermost zone, 48 and 23 MB/s, and 68 and 38 MB/s.
+//! - Bandwidth: the middle between the sustained rates of the outermost and the innermost zone, 48 and 23
+//!   MB/s, and 68 and 38 MB/s, because random chunks of a large file lie in all zones of the disk.
 //! - A step forward to a page of the same 8 MB: a track-to-track seek, 1.2 ms and 0.4 ms, plus half a rotation.
-//! - The array's drives are taken for Deskstars, as the paper does when it finds that each needs chunks of
-//!   4 MB "just like we measured". The controller and its bus are not modelled.
+//! - The array's drives are modelled as Deskstars, because the paper finds that each needs chunks of 4 MB
+//!   "just like we measured". The controller and its bus are not modelled.
 //!
-//! All but the Deskstar's seek are as commonly quoted of these drives, not checked against their manuals.
+//! All figures but the Deskstar's seek are as commonly quoted of these drives, and not checked against their
+//! manuals.
 
 use coscan_core::Span;
 use coscan_device::{DeviceModel, DeviceSpec, RaidLevel};
@@ -21,7 +22,7 @@ use coscan_device::{DeviceModel, DeviceSpec, RaidLevel};
 pub(crate) const DISKS: u32 = 8;
 pub(crate) const STRIPE_UNIT_BYTES: u64 = 64 << 10;
 
-/// A disk as far as the model knows it.
+/// A disk's figures in the model.
 #[derive(Clone, Copy)]
 pub(crate) struct Disk {
     pub(crate) name: &'static str,
@@ -52,17 +53,17 @@ pub(crate) const SERVER: Disk = Disk {
 
 pub(crate) const ARRAY: &str = "RAID-5 of 8";
 
-/// How far apart accesses are.
+/// The distance between accesses.
 #[derive(Clone, Copy)]
 pub(crate) enum Reach {
-    /// Anywhere on the disk.
+    /// Any place on the disk.
     Random,
     /// Forward, within a few tracks.
     Forward,
 }
 
 impl Disk {
-    /// From the end of one transfer to the beginning of the next.
+    /// Time from the end of one transfer to the beginning of the next.
     fn access(&self, reach: Reach) -> Span {
         let arm_ns = match reach {
             Reach::Random => self.seek_ns,

@@ -1,9 +1,9 @@
-//! 2004, §4.2, Fig. 7: fetching the pages of selected tuples against reading the whole chunk.
+//! 2004, §4.2, Fig. 7: fetching the pages of selected tuples compared with reading the whole chunk.
 //!
-//! An unclustered index selects tuples evenly over the table; their pages are fetched in the order of their
+//! An unclustered index selects tuples evenly over the table. Their pages are fetched in the order of their
 //! addresses, each page once, every page a step forward on the disk. The cost is that of a chunk of 8 MB
-//! relative to its share of one long read. Disks here do not read through small gaps, as the paper suspects
-//! its server disk of, so costs above the break-even are upper bounds.
+//! relative to its share of one long read. The modelled disks do not read through small gaps, as the paper
+//! suspects of its server disk. So costs above the break-even are upper bounds.
 
 use coscan_device::{DeviceSpec, RaidLevel, Request, RequestId, Transfer};
 use fastrand::Rng;
@@ -24,23 +24,23 @@ const PAGES_PER_CHUNK: u64 = CHUNK_BYTES / PAGE_BYTES;
 const TUPLES_PER_PAGE: f64 = (PAGE_BYTES / 50) as f64;
 /// Chunks of the table.
 const CHUNKS: u64 = 64;
-/// Below this share of tuples the paper finds chunks cheaper, on the array and the server disk.
+/// Share of tuples below which the paper finds chunks cheaper, on the array and the server disk.
 const PAPER_SHARE: f64 = 0.001;
-/// Well below it is below half of it.
+/// "Well below" a value means below half of it.
 const WELL_BELOW: f64 = 0.5;
 /// The paper's words for the same point: about this many pages of a chunk.
 const PAPER_PAGES: f64 = 5.0;
 
-/// How pages are fetched.
+/// The way of fetching pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fetch {
     /// One after the other.
     Single,
-    /// All pages of a chunk are asked for at once, as with `lio_listio()`.
+    /// All pages of a chunk are requested at once, as with `lio_listio()`.
     Listed,
 }
 
-/// A device and a way to fetch.
+/// A device and a way of fetching.
 struct Subject {
     name: String,
     spec: DeviceSpec,
@@ -58,18 +58,18 @@ fn subjects() -> [Subject; 4] {
     ]
 }
 
-/// What was measured of a subject.
+/// The measurements of a subject.
 struct Curve {
     name: String,
     /// Share of tuples and cost of a chunk relative to reading all of it.
     costs: Vec<(f64, Summary)>,
-    /// The share of tuples where the cost is 1.
+    /// The share of tuples at which the cost is 1.
     break_even: Summary,
 }
 
 pub(crate) fn find() -> Result<Part, ReproError> {
     let curves: Vec<Curve> = subjects().iter().map(measure).collect();
-    // The paper says nothing of where its desktop disk breaks even.
+    // The paper gives no break-even of its desktop disk.
     let mut rows: Vec<Row> = curves[1..].iter().map(break_even_row).collect();
     let pages = curves[2].break_even.map(pages_at);
     let pages_note = "the paper asks for all pages of a chunk at once, but finds its array no faster than a disk \
@@ -91,17 +91,17 @@ pub(crate) fn find() -> Result<Part, ReproError> {
     Ok(Part { rows, blocks })
 }
 
-/// Shares of tuples from 0.0003% to 10%, four to a factor of ten.
+/// Shares of tuples from 0.0003% to 10%, four per factor of ten.
 fn shares() -> impl Iterator<Item = f64> {
     (0..=18).map(|step| 10f64.powf(-5.5 + f64::from(step) / 4.0))
 }
 
-/// Pages of a chunk that a share of all tuples is on, on average.
+/// Mean number of pages of a chunk that contain a share of all tuples.
 fn pages_at(share: f64) -> f64 {
     PAGES_PER_CHUNK as f64 * page_chance(share)
 }
 
-/// How likely a page has a selected tuple.
+/// The probability that a page has a selected tuple.
 fn page_chance(share: f64) -> f64 {
     1.0 - (1.0 - share).powf(TUPLES_PER_PAGE)
 }

@@ -1,6 +1,6 @@
-//! Drives a device in virtual time: this many requests in flight, or batch after batch.
+//! Measurements of a device in virtual time: a fixed number of requests in flight, or batch after batch.
 //!
-//! Every measurement begins with an idle device whose heads are nowhere in particular.
+//! Every measurement begins with an idle device whose head positions are unknown.
 
 use coscan_core::Instant;
 use coscan_device::{Completion, Device, DeviceSpec, Request, RequestId, Transfer};
@@ -8,7 +8,7 @@ use fastrand::Rng;
 
 /// Addresses are drawn from this many bytes: the size of the paper's disks.
 const SPAN_BYTES: u64 = 32 << 30;
-/// One read of this size is as good as streaming.
+/// One read of this size counts as streaming.
 const STREAM_BYTES: u64 = 4 << 30;
 
 /// Requests of one size and kind.
@@ -24,16 +24,16 @@ impl Shape {
     }
 }
 
-/// What came of keeping a number of requests in flight.
+/// The result of a run with a fixed number of requests in flight.
 pub(crate) struct Run {
     in_flight: usize,
-    /// When requests completed, ascending.
+    /// Completions of requests, ascending.
     finished: Vec<Instant>,
 }
 
 impl Run {
-    /// `count` requests at random multiples of their size, `in_flight` of them at a time. There must be
-    /// more of them than are in flight.
+    /// Runs `count` requests at random multiples of their size, `in_flight` of them at a time. `count` must
+    /// exceed `in_flight`.
     pub(crate) fn random(spec: &DeviceSpec, shape: Shape, in_flight: usize, count: usize, seed: u64) -> Self {
         assert!(in_flight < count, "a rate needs a time in which all places are taken");
         let mut rng = Rng::with_seed(seed);
@@ -60,7 +60,7 @@ impl Run {
         Run { in_flight, finished }
     }
 
-    /// Requests per second, up to the completion after which there was nothing left to submit.
+    /// Requests per second, up to the last completion that was followed by a submission.
     pub(crate) fn per_second(&self) -> f64 {
         let full = self.finished.len() - self.in_flight;
         full as f64 / seconds(self.finished[full - 1])
@@ -73,7 +73,7 @@ pub(crate) fn streaming(spec: &DeviceSpec) -> f64 {
     STREAM_BYTES as f64 / batches(spec, [vec![read]])
 }
 
-/// Seconds for batches of requests, each submitted when the one before is done.
+/// Seconds for batches of requests, each submitted when the previous one is done.
 pub(crate) fn batches(spec: &DeviceSpec, batches: impl IntoIterator<Item = Vec<Request>>) -> f64 {
     let (mut device, mut now, mut done) = (spec.build(), Instant::ZERO, Vec::new());
     for batch in batches {
@@ -87,7 +87,7 @@ pub(crate) fn batches(spec: &DeviceSpec, batches: impl IntoIterator<Item = Vec<R
     seconds(now)
 }
 
-/// The device's next step and when it was.
+/// The device's next step, and its time.
 fn step(device: &mut dyn Device, done: &mut Vec<Completion>) -> Instant {
     let at = device.next_completion().expect("requests are under way");
     device.advance(at, done);

@@ -1,10 +1,10 @@
 //! Batch means: a throughput with its confidence interval, from one long run.
 //!
-//! The run is cut into 20 batches of equal length whose throughputs count as independent. If the interval is too
-//! wide, the run goes on, with batches as long as the interval found lets one expect to be needed.
+//! The run is cut into 20 batches of equal length whose throughputs count as independent. If the interval is
+//! too wide, the run continues with longer batches. Their length is the one that the interval suggests.
 //!
-//! Source: Chou & DeWitt 1985, section 4.1.3 (Sargent 1976): 20 batches, longer ones where the interval was not
-//! within 5 % of the mean. The level is not said there; **choice:** 90 %.
+//! Source: Chou & DeWitt 1985, section 4.1.3 (Sargent 1976): 20 batches, longer ones if the interval was not
+//! within 5 % of the mean. The paper does not give the level; **choice:** 90 %.
 
 use coscan_core::{Instant, Span};
 
@@ -13,17 +13,17 @@ pub const BATCHES: usize = 20;
 /// The 95 % quantile of Student's t with 19 degrees of freedom.
 const T_QUANTILE: f64 = 1.729;
 const _: () = assert!(BATCHES == 20, "the quantile is that of 19 degrees of freedom");
-/// An interval found so far is itself uncertain: batches grow by this factor at most before it is looked at again.
+/// Maximum growth of batches between two looks at the interval, because the interval itself is uncertain.
 const GROWTH_MAX: f64 = 4.0;
 
-/// How exact a throughput must be, and how long to try.
+/// The required accuracy of a throughput, and the effort for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Precision {
-    /// The length of a batch at first; that much at the start is not counted.
+    /// The initial length of a batch. The same time at the start is not counted.
     pub batch: Span,
-    /// The half width of the interval that suffices, as a part of the mean.
+    /// The sufficient half width of the interval, as a part of the mean.
     pub relative_half_width: f64,
-    /// How many times longer than at first batches may become; at least 1.
+    /// The maximum length of batches, as a multiple of the initial one; at least 1.
     pub stretch_max: u32,
 }
 
@@ -38,24 +38,25 @@ impl Precision {
 pub struct Estimate {
     /// Events per second.
     pub mean_per_s: f64,
-    /// The interval reaches this far to both sides.
+    /// The interval extends this far to both sides.
     pub half_width_per_s: f64,
 }
 
 impl Estimate {
-    /// The half width as a part of the mean; infinite if nothing happened.
+    /// The half width as a part of the mean; infinite without events.
     fn relative_half_width(self) -> f64 {
         if self.mean_per_s > 0.0 { self.half_width_per_s / self.mean_per_s } else { f64::INFINITY }
     }
 }
 
-/// Counts events, piece by piece of the run; a piece is a batch at first, and batches are of several pieces later.
+/// Counts events, piece by piece of the run. A piece is a batch at first; later, batches consist of several
+/// pieces.
 #[derive(Debug)]
 pub struct Batches {
     precision: Precision,
     /// Pieces of a batch.
     stretch: u32,
-    /// When the piece that is being counted began; the first is for warming up.
+    /// Start of the current piece; the first piece is for warming up.
     began: Instant,
     warm: bool,
     count: u64,
@@ -63,28 +64,28 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Nothing counted.
+    /// A counter without events.
     pub fn new(precision: Precision) -> Self {
         let (began, warm, count, counts) = (Instant::ZERO, false, 0, Vec::new());
         Batches { precision, stretch: 1, began, warm, count, counts }
     }
 
-    /// When the piece that is being counted ends.
+    /// End of the current piece.
     pub fn next_end(&self) -> Instant {
         self.began + self.precision.batch
     }
 
-    /// Whether the system has been warmed up.
+    /// True if the system has been warmed up.
     pub fn is_warm(&self) -> bool {
         self.warm
     }
 
-    /// Something happened within the piece.
+    /// Counts an event of the piece.
     pub fn count(&mut self) {
         self.count += 1;
     }
 
-    /// The piece is over. If the run can end with it, what was measured.
+    /// Ends the piece. Returns the measurement if the run can end with it.
     pub fn end_piece(&mut self) -> Option<Estimate> {
         self.began = self.next_end();
         let count = std::mem::take(&mut self.count);
@@ -153,12 +154,13 @@ mod tests {
 
     #[test]
     fn batches_become_longer_until_the_interval_is_narrow_or_the_bound_is_reached() {
-        // 33 and 47 by turns: the half width is 1.729 * 7 / sqrt(19) / 40 = 6.9 % of the mean, for 5 % batches must be
-        // (6.9 / 5)^2 = 1.93 times as long: two pieces each, one of 33 and one of 47.
+        // 33 and 47 alternate. The half width is 1.729 * 7 / sqrt(19) / 40 = 6.9 % of the mean. For 5 %,
+        // batches must be (6.9 / 5)^2 = 1.93 times as long: two pieces each, one of 33 and one of 47.
         let (estimate, pieces) = run(PRECISION, |piece| 33 + 14 * (piece as u64 % 2));
         assert_eq!(pieces, 1 + 40);
         assert_eq!((estimate.mean_per_s, estimate.half_width_per_s), (4.0, 0.0));
-        // What comes in the second half only is never even: from one piece to four, then to the bound.
+        // Events in the second half only never become even: the batch grows from one piece to four, then to
+        // the bound.
         let (estimate, pieces) = run(PRECISION, |piece| if piece < 51 { 0 } else { 40 });
         assert!(estimate.half_width_per_s > 0.05 * estimate.mean_per_s);
         assert_eq!(pieces, 1 + 100);

@@ -1,7 +1,7 @@
-//! The simulated disk: a Fujitsu Eagle that serves requests in the order they come.
+//! The simulated disk: a Fujitsu Eagle that serves requests in the order of arrival.
 //!
-//! Where the head is is a random process, so every access seeks a random distance and waits a random part of a turn:
-//! there is no model of where pages lie.
+//! The head position is a random process. Every access seeks a random distance and waits a random part of a
+//! turn. The places of pages are not modelled.
 //!
 //! Source: Chou & DeWitt 1985, section 4.1.2 (27.6 ms on average for a page of 4 KB).
 //! **Choice:** the seek time rises with the distance x (a part of all cylinders, between two uniform positions) as
@@ -24,12 +24,12 @@ const TRANSFER_MS: f64 = 2.1;
 /// The mean time of an access, in milliseconds.
 pub const ACCESS_MS_MEAN: f64 = 27.6;
 
-/// What is done to a frame.
+/// A transfer of a frame's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// A page comes in.
+    /// A page is read.
     Read(FrameNo),
-    /// A page goes out.
+    /// A page is written.
     Write(FrameNo),
 }
 
@@ -38,7 +38,7 @@ pub enum Transfer {
 pub struct Disk {
     queue: VecDeque<Transfer>,
     serving: Option<(Transfer, Instant)>,
-    /// When what is served was begun.
+    /// Start of the current service.
     began: Instant,
     busy: Span,
     rng: fastrand::Rng,
@@ -62,17 +62,17 @@ impl Disk {
         self.begin(now);
     }
 
-    /// Whether it has nothing to do.
+    /// True if it is idle.
     pub fn is_idle(&self) -> bool {
         self.serving.is_none()
     }
 
-    /// When what is being served is done.
+    /// End of the current service.
     pub fn next_completion(&self) -> Option<Instant> {
         self.serving.map(|(_, done)| done)
     }
 
-    /// Ends what is done by `now` and begins the next.
+    /// Ends the transfer that is done by `now` and begins the next.
     pub fn complete(&mut self, now: Instant) -> Option<Transfer> {
         let (transfer, done) = self.serving.filter(|(_, done)| *done <= now)?;
         self.busy = Span::from_nanos(self.busy.as_nanos() + done.since(self.began).as_nanos());
@@ -81,7 +81,7 @@ impl Disk {
         Some(transfer)
     }
 
-    /// How long it was busy, up to `now`.
+    /// Its busy time up to `now`.
     pub fn busy(&self, now: Instant) -> Span {
         let present = self.serving.map_or(Span::ZERO, |_| now.since(self.began));
         Span::from_nanos(self.busy.as_nanos() + present.as_nanos())

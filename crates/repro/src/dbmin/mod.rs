@@ -1,7 +1,8 @@
-//! The hybrid simulation of Chou & DeWitt 1985: how buffer management decides the throughput of many queries.
+//! The hybrid simulation of Chou & DeWitt 1985: the effect of buffer management on the throughput of many
+//! queries.
 //!
-//! Queries are trace strings ([`program`]), the system that runs them is simulated ([`system`], [`disk`]), and which
-//! queries run, on which data, is drawn ([`workload`]). The pool and its policies are the ones of
+//! Queries are trace strings ([`program`]). The system that runs them is simulated ([`system`], [`disk`]).
+//! The queries that run, and their data, are drawn ([`workload`]). The pool and its policies are those of
 //! [`coscan_pool`]. A [`Point`] is the throughput of one policy with one number of concurrent queries,
 //! measured until its confidence interval is narrow ([`batches`]).
 //!
@@ -30,15 +31,15 @@ use coscan_sim::run::in_parallel;
 /// An allocation policy with a load control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Policy {
-    /// Who owns frames.
+    /// The owner of frames.
     pub allocation: AllocationName,
-    /// How many queries run.
+    /// The number of running queries.
     pub load_control: LoadControlName,
 }
 
 impl Policy {
-    /// The policy as the paper evaluates it first: the ones that know what queries want limit them by that, the
-    /// others do not.
+    /// The policy as the paper evaluates it first. Policies that know the demand of queries limit them by it;
+    /// the others have no limit.
     pub const fn of_the_paper(allocation: AllocationName) -> Self {
         let load_control = match allocation {
             AllocationName::WorkingSet | AllocationName::HotSet | AllocationName::Dbmin => {
@@ -50,12 +51,12 @@ impl Policy {
     }
 }
 
-/// What to compare: every policy with every mix, sharing and number of queries.
+/// The comparison: every policy with every mix, sharing and number of queries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     /// The policies.
     pub policies: Vec<Policy>,
-    /// The mixes; each brings its number of frames.
+    /// The mixes; each has its number of frames.
     pub mixes: Vec<Mix>,
     /// The degrees of sharing.
     pub sharings: Vec<Sharing>,
@@ -63,30 +64,30 @@ pub struct Grid {
     pub concurrent: Vec<u32>,
     /// Trace strings per kind of query: executions draw one of them.
     pub variants: u32,
-    /// Whose temporary files are.
+    /// The owner of temporary files.
     pub temporaries: Temporaries,
     /// The windows of the working set: each kind of query gets the better one.
     pub windows: [Span; 2],
-    /// How exact throughputs must be.
+    /// The required accuracy of throughputs.
     pub precision: Precision,
     /// The longest turn of a query on the processor.
     pub slice: Span,
-    /// How often the disk's utilisation is sampled, for feedback.
+    /// The interval of samples of the disk's utilisation, for feedback.
     pub sample: Span,
-    /// For everything that is drawn.
+    /// Seed of all draws.
     pub seed: u64,
-    /// Whether the pool checks its invariants after every event, which takes many times as long.
+    /// True if the pool checks its invariants after every event, which takes many times as long.
     pub check: bool,
 }
 
 impl Grid {
     /// The six policies of the paper on M1 without sharing, with 1 to 32 queries.
     ///
-    /// Two things that section 4 leaves open matter where data are shared. **Choice:** one trace string for each kind,
-    /// as Table 2 has one number for each, so that a kind always touches the same pages of a copy. **Choice:** temporary
-    /// files belong to the copy. With hash files of their own the joins of 32 queries of M1 want more than the 100
-    /// frames for their hash files alone, and no algorithm could find it "easy to keep the important portion of the
-    /// database in memory".
+    /// Two things that section 4 leaves open matter if data are shared. **Choice:** one trace string for each
+    /// kind, as Table 2 has one number for each, so that a kind always touches the same pages of a copy.
+    /// **Choice:** temporary files belong to the copy. With separate hash files the joins of 32 queries of M1
+    /// want more than the 100 frames for their hash files alone. Then no algorithm could find it "easy to
+    /// keep the important portion of the database in memory".
     pub fn paper() -> Self {
         use AllocationName::{Clock, Dbmin, Fifo, HotSet, Random, WorkingSet};
         Grid {
@@ -111,9 +112,9 @@ impl Grid {
 pub struct Point {
     /// The allocation policy.
     pub policy: AllocationName,
-    /// The mix of queries, which says how many frames there are.
+    /// The mix of queries, which determines the number of frames.
     pub mix: Mix,
-    /// How many queries share a copy of the data.
+    /// The number of queries that share a copy of the data.
     pub sharing: Sharing,
     /// The load control.
     pub load_control: LoadControlName,
@@ -131,26 +132,26 @@ pub struct Point {
     pub reads_per_query: f64,
     /// Pages written per query.
     pub writes_per_query: f64,
-    /// How often a query was deactivated.
+    /// Deactivations per query.
     pub deactivations_per_query: f64,
     /// Pages read per query of each kind, in the order of [`QueryKind::ALL`].
     pub reads_by_kind: [f64; QueryKind::ALL.len()],
 }
 
-/// Why a comparison could not be made.
+/// An error of a comparison.
 #[derive(Debug, Error)]
 pub enum DbminError {
-    /// A trace string is not sound.
+    /// An invalid trace string.
     #[error("trace of query {kind}, seed {seed}: {error}")]
     Trace {
         /// The kind.
         kind: QueryKind,
         /// The seed.
         seed: u64,
-        /// What is wrong.
+        /// The error.
         error: ProgramError,
     },
-    /// A policy cannot be set up.
+    /// An impossible policy.
     #[error(transparent)]
     Pool(#[from] PoolConfigError),
     /// A number that must be at least 1 is 0.
@@ -161,11 +162,11 @@ pub enum DbminError {
     },
 }
 
-/// Makes the trace strings of a comparison: `variants` of each kind, with seeds from `seed` on, and the better of two
-/// windows for each.
+/// Makes the trace strings of a comparison: `variants` of each kind, with seeds from `seed` on, and for each
+/// the better of two windows.
 ///
 /// # Errors
-/// If one of them is not sound.
+/// If one of them is invalid.
 pub fn programs(
     source: impl Fn(QueryKind, u64) -> QueryTrace,
     variants: u32,
@@ -182,10 +183,10 @@ pub fn programs(
     QueryKind::ALL.into_iter().map(of_kind).collect()
 }
 
-/// Measures every point of a grid, on this many threads; the result does not depend on how many.
+/// Measures every point of a grid on `threads` threads; the result is independent of their number.
 ///
 /// # Errors
-/// If a trace string is not sound or the grid is impossible.
+/// If a trace string is invalid or the grid is impossible.
 pub fn compare(
     grid: &Grid,
     source: impl Fn(QueryKind, u64) -> QueryTrace,

@@ -1,6 +1,6 @@
-//! A trace string made ready to run: checked once, with what the simulation asks again and again worked out.
+//! A trace string prepared for running: checked once, with the values that the simulation uses repeatedly.
 //!
-//! A [`QueryTrace`] comes from outside, from a file or from access methods; a [`Program`] is known to be sound.
+//! A [`QueryTrace`] comes from a file or from access methods; a [`Program`] is known to be valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use thiserror::Error;
 
 use super::windows;
 
-/// What is wrong with a trace string.
+/// An error in a trace string.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProgramError {
-    /// Time goes backwards.
+    /// Time decreases.
     #[error(
         "record {record} of the trace of query {query} is at {at_ns} ns, before the one before it or after the end of the query"
     )]
@@ -27,7 +27,7 @@ pub enum ProgramError {
         /// Its time.
         at_ns: u64,
     },
-    /// No time passes at all: a terminal would run such queries forever at one moment.
+    /// The query takes no time: a terminal would run such queries forever at one instant.
     #[error("the trace of query {query} uses no processor time")]
     NoTime {
         /// The query.
@@ -42,7 +42,7 @@ pub enum ProgramError {
         record: usize,
         /// The instance.
         instance: u32,
-        /// What it is instead.
+        /// Its actual state.
         state: &'static str,
     },
     /// A file that is not in the list of files.
@@ -54,7 +54,7 @@ pub enum ProgramError {
         record: usize,
         /// The file.
         file: u32,
-        /// How many there are.
+        /// The number of files.
         files: usize,
     },
     /// A page beyond the end of its file.
@@ -71,7 +71,7 @@ pub enum ProgramError {
     },
 }
 
-/// One thing a query does.
+/// One operation of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Opens a file.
@@ -80,11 +80,11 @@ pub enum Op {
         instance: u32,
         /// The file, counted from zero in the program.
         file: u32,
-        /// How it is referenced.
+        /// The pattern of references.
         pattern: Pattern,
         /// Its locality set, in pages.
         set_pages: u32,
-        /// How to replace inside.
+        /// The replacement inside the locality set.
         replacement: LocalReplacement,
     },
     /// Uses a page.
@@ -93,7 +93,7 @@ pub enum Op {
         instance: u32,
         /// The page's position in its file.
         page: u32,
-        /// What for.
+        /// The kind of use.
         access: Access,
     },
     /// Closes a file.
@@ -103,16 +103,16 @@ pub enum Op {
     },
 }
 
-/// A sound trace string.
+/// A valid trace string.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Names of files; none for those that belong to each execution alone.
+    /// Names of files; `None` for those of one execution alone.
     pub files: Vec<Option<String>>,
-    /// What happens, each with the processor time used by then.
+    /// The operations, each with the processor time used by then.
     pub ops: Vec<(Span, Op)>,
     /// The processor time of the whole query.
     pub cpu: Span,
-    /// How many instances it numbers.
+    /// The number of instances.
     pub instances: u32,
     /// Its hot set.
     pub hot_set_pages: u32,
@@ -121,10 +121,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// Checks a trace string, and gives its working set the better one of two windows.
+    /// Checks a trace string, and chooses the better one of two windows for its working set.
     ///
     /// # Errors
-    /// If time goes backwards in it or does not pass, or it uses what is not there.
+    /// If time decreases in it or does not pass, or it uses a missing item.
     pub fn new(trace: &QueryTrace, windows: [Span; 2]) -> Result<Self, ProgramError> {
         if trace.cpu_ns == 0 {
             return Err(ProgramError::NoTime { query: trace.query.clone() });
@@ -190,7 +190,7 @@ impl Reader<'_> {
                     return Err(ProgramError::Page { query: query(), record, page, pages: traced.pages });
                 }
                 let writes = matches!(read.op, PageOp::Write { .. });
-                // The first that is known of a page of a temporary file is that it is made.
+                // The first operation on a page of a temporary file creates the page.
                 let new = traced.temporary && self.written.insert((file, page));
                 let access = match (writes, new) {
                     (true, true) => Access::Create,

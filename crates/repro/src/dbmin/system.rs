@@ -1,11 +1,12 @@
 //! The simulated database system: terminals, a processor, a disk, and the pool.
 //!
-//! A closed system: every terminal runs one query after another, drawn from the mix, without a pause. The processor
-//! is given in turn, for a time slice at most. A query runs its trace string: it uses processor time up to the next
-//! record and does what that says; if the pool does not grant a page at once, it is blocked.
+//! The system is closed: every terminal runs one query after another, drawn from the mix, without a pause.
+//! Queries get the processor in turn, for a time slice at most. A query runs its trace string: it uses
+//! processor time up to the next record and performs its operation. If the pool does not grant a page at
+//! once, the query is blocked.
 //!
-//! Not modelled: the operating system, the cost of the buffer manager itself, positions on the disk, files being
-//! dropped (a temporary file's dirty pages are written sooner or later, like any others).
+//! Not modelled: the operating system, the cost of the buffer manager itself, positions on the disk, and
+//! dropped files (a temporary file's dirty pages are eventually written like any others).
 //!
 //! Source: Chou & DeWitt 1985, section 4.1. **Choice:** a time slice of 100 ms; the paper does not say.
 
@@ -19,30 +20,30 @@ use super::disk::{Disk, Transfer};
 use super::program::{Op, Program};
 use super::workload::{Mix, QueryKind, Sharing, Temporaries};
 
-/// What is simulated beside the pool.
+/// The simulated system besides the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The queries drawn.
     pub mix: Mix,
     /// The copies they use.
     pub sharing: Sharing,
-    /// Who else uses a temporary file.
+    /// The users of a temporary file.
     pub temporaries: Temporaries,
     /// Terminals.
     pub concurrent: u32,
     /// The longest turn of a query on the processor.
     pub slice: Span,
-    /// How often the disk's utilisation is sampled.
+    /// The interval of samples of the disk's utilisation.
     pub sample: Span,
-    /// How exact the throughput must be.
+    /// The required accuracy of the throughput.
     pub precision: Precision,
-    /// For draws of queries and disk positions.
+    /// Seed for draws of queries and disk positions.
     pub seed: u64,
-    /// Whether the pool is checked after every event.
+    /// True if the pool is checked after every event.
     pub check: bool,
 }
 
-/// What a run measured, after warming up.
+/// The measurements of a run, after warming up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     /// Queries per second.
@@ -55,16 +56,16 @@ pub struct Measured {
     pub reads_per_query: f64,
     /// Pages written per query.
     pub writes_per_query: f64,
-    /// How often a query was deactivated.
+    /// Deactivations per query.
     pub deactivations_per_query: f64,
-    /// Pages read per query of each kind; zero for a kind of which none ended.
+    /// Pages read per query of each kind; zero for a kind without completed queries.
     pub reads_by_kind: [f64; QueryKind::ALL.len()],
 }
 
 /// Checked trace strings of each kind, to draw from.
 pub type Programs = BTreeMap<QueryKind, Vec<Program>>;
 
-/// What a terminal's query is doing.
+/// The state of a terminal's query.
 struct Execution<'a> {
     program: &'a Program,
     kind: QueryKind,
@@ -74,9 +75,9 @@ struct Execution<'a> {
     cpu: Span,
     files: Vec<FileId>,
     first_instance: u64,
-    /// It has been admitted and not deactivated.
+    /// True if it has been admitted and not deactivated.
     allowed: bool,
-    /// It waits for a page.
+    /// True if it waits for a page.
     waiting: bool,
 }
 
@@ -92,13 +93,13 @@ impl Execution<'_> {
     }
 }
 
-/// Who has the processor.
+/// The query on the processor.
 #[derive(Clone, Copy)]
 struct Turn {
     terminal: usize,
-    /// What is left of the slice.
+    /// The rest of the slice.
     left: Span,
-    /// When the processor time that has been used was accounted for.
+    /// The time up to which processor time has been accounted for.
     since: Instant,
 }
 
@@ -121,7 +122,7 @@ pub(super) struct System<'a> {
     counters: Counters,
 }
 
-/// What is counted from the start.
+/// Counts since the start.
 #[derive(Clone, Copy, Default)]
 struct Counters {
     cpu_ns: u64,
@@ -155,7 +156,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// Runs until the throughput is as exact as it has to be.
+    /// Runs until the throughput has the required accuracy.
     pub(super) fn run(mut self) -> Measured {
         let mut batches = Batches::new(self.setting.precision);
         let (mut sampled_at, mut sampled_busy) = (Instant::ZERO, Span::ZERO);
@@ -224,7 +225,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// Gives the processor to the first that is ready, if nobody has it.
+    /// Gives a free processor to the first ready query.
     fn dispatch(&mut self) {
         if self.turn.is_none()
             && let Some(terminal) = self.ready.pop_front()
@@ -233,12 +234,12 @@ impl<'a> System<'a> {
         }
     }
 
-    /// How long who has the processor goes on without anything happening.
+    /// The time for which the query on the processor continues without an event.
     fn burst(&self, turn: Turn) -> Span {
         self.terminals[turn.terminal].until_next().min(turn.left)
     }
 
-    /// Who has the processor has come to its next record or to the end of its slice.
+    /// Handles the next record or the end of the slice of the query on the processor.
     fn compute(&mut self) {
         let Some(mut turn) = self.turn else { return };
         let burst = self.burst(turn);
@@ -264,7 +265,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// Does what the next record of a terminal's query says.
+    /// Performs the operation of the next record of a terminal's query.
     fn step(&mut self, terminal: usize) {
         let execution = &mut self.terminals[terminal];
         let (query, cpu) = (execution.query, execution.cpu);
@@ -357,7 +358,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// Tells the pool, and carries out what it answers.
+    /// Sends the pool an event, and carries out its actions.
     fn send(&mut self, event: Event) {
         let mut actions = std::mem::take(&mut self.actions);
         self.pool.handle(self.now, event, &mut actions);
@@ -380,19 +381,19 @@ impl<'a> System<'a> {
                     self.change(query, |execution| execution.allowed = false);
                 }
                 Action::Grant { query, .. } => self.change(query, |execution| execution.waiting = false),
-                // This disk does not fail, and who waits is not allowed yet.
+                // This disk does not fail, and a waiting query is not admitted yet.
                 Action::Fail { .. } | Action::Wait { .. } => {}
             }
         }
         self.actions = actions;
     }
 
-    /// A query's number tells its terminal.
+    /// The terminal of a query, from its number.
     fn terminal_of(&self, query: QueryId) -> usize {
         (query.0 % u64::from(self.setting.concurrent)) as usize
     }
 
-    /// Changes what a query may do; if it can run then and could not before, it is ready.
+    /// Changes the permission of a query; if it can run and could not before the change, it becomes ready.
     fn change(&mut self, query: QueryId, change: impl FnOnce(&mut Execution<'_>)) {
         let terminal = self.terminal_of(query);
         let execution = &mut self.terminals[terminal];

@@ -1,9 +1,9 @@
-//! Which window is good for the working set of a query? Answered from its trace string alone.
+//! The best window for the working set of a query, from its trace string alone.
 //!
-//! Source: Chou & DeWitt 1985, section 4.2: two windows for all queries, "determined from an analysis of working set
-//! functions on the single-query trace strings", and each query gets the one that is of more advantage to it. How
-//! either is measured is not said there; **choice:** by the space-time product (Denning), with the mean time of a disk
-//! access for each fault.
+//! Source: Chou & DeWitt 1985, section 4.2. There are two windows for all queries, "determined from an
+//! analysis of working set functions on the single-query trace strings", and each query gets the more
+//! advantageous one. The paper does not say how advantage is measured; **choice:** by the space-time product
+//! (Denning), with the mean time of a disk access for each fault.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::program::{Op, Program};
 /// The two windows of the paper, in processor time.
 pub const OF_THE_PAPER: [Span; 2] = [Span::from_millis(10), Span::from_millis(15)];
 
-/// What windows are looked for among, in milliseconds: each a quarter to a half longer than the one before.
+/// The candidate windows, in milliseconds: each a quarter to a half longer than the previous one.
 const CANDIDATES_MS: [u64; 16] = [2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300];
 
 /// The window that costs a query less; the first if there is no difference.
@@ -24,7 +24,7 @@ pub(super) fn better(program: &Program, windows: [Span; 2]) -> Span {
     if space_time(program, second) < space_time(program, first) { second } else { first }
 }
 
-/// The two windows with which the programs, each with the better one, cost least together.
+/// The two windows with the least total cost of the programs, each with the better one.
 pub fn best_two(programs: &[&Program]) -> [Span; 2] {
     let windows = CANDIDATES_MS.map(Span::from_millis);
     let costs = windows.map(|window| programs.iter().map(|p| space_time(p, window)).collect::<Vec<_>>());
@@ -34,8 +34,8 @@ pub fn best_two(programs: &[&Program]) -> [Span; 2] {
     best.map_or(OF_THE_PAPER, |(a, b)| [windows[a], windows[b]])
 }
 
-/// What the working set with a window costs, alone: frames held, over processor time and over the time of the
-/// faults, in frame-milliseconds.
+/// The cost of the working set with a window, alone: frames held, over processor time and over the time of
+/// the faults, in frame-milliseconds.
 fn space_time(program: &Program, window: Span) -> f64 {
     let mut files = BTreeMap::new();
     let mut last_use: BTreeMap<(u32, u32), u64> = BTreeMap::new();
@@ -78,10 +78,11 @@ mod tests {
     #[test]
     fn a_window_as_long_as_the_loop_costs_less_than_shorter_ones() {
         let program = looping();
-        // With 12 ms: three faults while the set grows to three pages, then 97 references at 4 ms and 3 pages each.
+        // With 12 ms: three faults while the set grows to three pages, then 97 references at 4 ms and 3 pages
+        // each.
         let expected = 27.6 + 2.0 * (4.0 + 27.6) + 3.0 * (4.0 + 27.6) + 97.0 * 12.0;
         assert!((space_time(&program, Span::from_millis(12)) - expected).abs() < 1e-6);
-        // With 5 ms each reference is a fault, and the set is its page and the one before.
+        // With 5 ms each reference is a fault, and the set is its page and the previous one.
         let expected = 27.6 + 99.0 * 2.0 * (4.0 + 27.6);
         assert!((space_time(&program, Span::from_millis(5)) - expected).abs() < 1e-6);
         assert_eq!(better(&program, OF_THE_PAPER), OF_THE_PAPER[1]);

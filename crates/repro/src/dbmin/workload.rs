@@ -1,4 +1,4 @@
-//! What the simulated system is asked to do: kinds of queries, their mixes, how they share data.
+//! The load of the simulated system: kinds of queries, their mixes, and their sharing of data.
 //!
 //! The numbers are those of Chou & DeWitt 1985, section 4; the trace strings come from elsewhere.
 
@@ -26,7 +26,7 @@ impl QueryKind {
     pub const ALL: [QueryKind; 6] =
         [QueryKind::I, QueryKind::II, QueryKind::III, QueryKind::IV, QueryKind::V, QueryKind::VI];
 
-    /// What the paper says of it (Table 2).
+    /// The paper's figures for it (Table 2).
     pub const fn in_the_paper(self) -> BaseQuery {
         let (cpu_ms, disk_operations, hot_set_pages) = match self {
             QueryKind::I => (530, 17, 3),
@@ -57,10 +57,10 @@ pub struct BaseQuery {
     pub hot_set_pages: u32,
 }
 
-/// How often each kind of query is drawn (Table 4).
+/// The frequency of each kind of query (Table 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mix {
-    /// All kinds alike.
+    /// All kinds equally often.
     M1,
     /// I and II half of the time.
     M2,
@@ -72,7 +72,7 @@ impl Mix {
     /// All of them, in order.
     pub const ALL: [Mix; 3] = [Mix::M1, Mix::M2, Mix::M3];
 
-    /// How often each kind comes, in 96ths.
+    /// The weight of each kind, in 96ths.
     const fn weights(self) -> [u32; 6] {
         match self {
             Mix::M1 => [16, 16, 16, 16, 16, 16],
@@ -83,8 +83,8 @@ impl Mix {
 
     /// The frames of the paper's pool for this mix.
     ///
-    /// Section 4.1.2 gives the formula 8 sum(p t h) / sum(p t) for it, which with the processor times of Table 2
-    /// yields 99.5, 93.6 and 77.1; the figures say 100, 80 and 60, and those were simulated.
+    /// Section 4.1.2 gives the formula 8 sum(p t h) / sum(p t) for it. With the processor times of Table 2 it
+    /// yields 99.5, 93.6 and 77.1. The figures say 100, 80 and 60, and those were simulated.
     pub const fn frames(self) -> u32 {
         match self {
             Mix::M1 => 100,
@@ -115,7 +115,7 @@ impl fmt::Display for Mix {
     }
 }
 
-/// How many concurrent queries use one copy of the database (section 4.1.1).
+/// The number of concurrent queries that use one copy of the database (section 4.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sharing {
     /// One: every query has its own copy.
@@ -155,13 +155,13 @@ impl fmt::Display for Sharing {
     }
 }
 
-/// Whose the temporary files of a query are: results and hash files.
+/// The owner of a query's temporary files: results and hash files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Temporaries {
-    /// Every execution has its own, which nobody else ever uses.
+    /// Every execution has its own, which other queries never use.
     OfExecution,
-    /// They are files of the copy, like any others: a record of a trace string names a file by its number, and a
-    /// trace string that is played again names the same ones.
+    /// They are files of the copy, like any others. A record of a trace string names a file by its number,
+    /// and a trace string that is played again names the same ones.
     OfCopy,
 }
 

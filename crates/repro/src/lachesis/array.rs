@@ -1,4 +1,4 @@
-//! Fig. 6: the queries on RAID-5 of four disks, stripe unit and requests of 256 KB against one track.
+//! Fig. 6: the queries on RAID-5 of four disks; stripe unit and requests of 256 KB compared with one track.
 
 use coscan_device::hard_disk::{BLOCK_BYTES, HardDiskModel, ReadAhead, Schedule, Zone, atlas10k3};
 use coscan_device::{DeviceModel, RaidLevel};
@@ -15,20 +15,20 @@ use crate::report::{Block, Row};
 const DISKS: u32 = 4;
 /// The stripe unit that ignores tracks (stated), in blocks.
 const UNIT: u64 = 512;
-/// Sectors of a track in the zone that is used (stated).
+/// Sectors of a track in the used zone (stated).
 const TRACK: u32 = 584;
-/// Pages of the extents that tables begin at: either unit, and the benchmark's scale (stated).
+/// Extents of tables begin at a multiple of pages for either unit and the benchmark's scale (stated).
 const SCALE: u64 = 10;
 
 /// Time with stripe units of a track over time with 256 KB, by query.
 pub(super) struct Array {
     ratios: Vec<f64>,
-    /// The same on disks that read nothing ahead while they wait.
+    /// The same on disks that do not read ahead while they wait.
     without_read_ahead: Vec<f64>,
     track: u64,
 }
 
-/// A disk of which every track is as long as those of the zone that comes closest, so that units lie on tracks.
+/// A disk with all tracks as long as those of the closest zone, so that units lie on tracks.
 fn one_zone(reading: &Reading) -> (HardDiskModel, u64) {
     let mut disk = reading.disk(atlas10k3(), Schedule::Fcfs);
     let last_cylinder = disk.zones.last().map_or(0, |zone| zone.last_cylinder);

@@ -1,7 +1,7 @@
 //! Table 1, and the table that finds extents (section 4).
 //!
-//! What a model has by construction is compared nevertheless: it says which parameters are the paper's. Mean seeks are
-//! measured: random reads of one block, less half a revolution.
+//! Values that a model has by construction are compared too, to show which parameters are the paper's. Mean
+//! seeks are measured: random reads of one block, minus half a revolution.
 
 use coscan_core::{Instant, Span};
 use coscan_device::hard_disk::{
@@ -27,7 +27,7 @@ struct Stated {
     sectors: (f64, f64),
     tracks: f64,
     gigabytes: f64,
-    /// What the model's seeks and capacity rest on.
+    /// The basis of the model's seeks and capacity.
     basis: Basis,
     note: &'static str,
 }
@@ -54,7 +54,7 @@ const ATLAS_10K_III: Stated = Stated {
 
 const DERIVED: &str = "derived: the seek curve was stretched to it, zones are assumed";
 
-/// The drives of which Table 1 is all that is known.
+/// The drives that are known from Table 1 only.
 const OTHERS: [(Stated, fn() -> HardDiskModel); 4] = [
     (derived("c2247", 10.0, (96.0, 56.0), 25_649.0, 1.0), c2247),
     (derived("atlas3", 8.5, (256.0, 168.0), 80_570.0, 9.0), atlas3),

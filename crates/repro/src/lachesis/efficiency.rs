@@ -1,7 +1,7 @@
-//! Fig. 3: the share of an access's time that moves data, by its size, aligned to tracks and not.
+//! Fig. 3: the share of an access's time that moves data, by its size, aligned to tracks and unaligned.
 //!
-//! The disk turns, seeks and switches heads; nothing is read ahead, and bus and commands take no time, as in the
-//! figure's definition of efficiency.
+//! The disk turns, seeks and switches heads. There is no read-ahead, and bus and commands take no time, as in
+//! the figure's definition of efficiency.
 
 use coscan_core::{Instant, Span};
 use coscan_device::hard_disk::{DiskOverheads, HardDiskModel, ReadAhead, atlas10k, atlas10k2};
@@ -28,7 +28,7 @@ struct Curves {
     streaming: f64,
 }
 
-/// Of the figure's disk, and of the one whose parameters were measured.
+/// The curves of the figure's disk, and of the disk with measured parameters.
 pub(super) struct Efficiency {
     derived: Curves,
     measured: Curves,
@@ -50,7 +50,7 @@ fn curves(disk: &HardDiskModel) -> Curves {
     Curves { aligned: by_size(true), unaligned: by_size(false), streaming: streaming(disk) }
 }
 
-/// What the mechanism does alone.
+/// The disk with its mechanism alone.
 fn mechanism(mut disk: HardDiskModel) -> HardDiskModel {
     disk.overheads = DiskOverheads::default();
     disk.bus.block = Span::ZERO;
@@ -76,7 +76,7 @@ fn passing_s(disk: &HardDiskModel, blocks: u64) -> f64 {
     blocks as f64 / track(disk) as f64 * 60.0 / f64::from(disk.rpm)
 }
 
-/// Random reads in the first zone, far enough apart that each meets an idle disk.
+/// The efficiency of random reads in the first zone, far enough apart that each meets an idle disk.
 fn efficiency(disk: &HardDiskModel, eighths: u64, aligned: bool) -> f64 {
     let (track, tracks) = (track(disk), tracks(disk));
     let blocks = eighths * track / 8;
@@ -92,7 +92,7 @@ fn efficiency(disk: &HardDiskModel, eighths: u64, aligned: bool) -> f64 {
     REQUESTS as f64 * passing_s(disk, blocks) / total_s(disk, &arrivals)
 }
 
-/// One long read in order: what head switches leave.
+/// The efficiency of one long read in order: only head switches cost time.
 fn streaming(disk: &HardDiskModel) -> f64 {
     let mut disk = disk.clone();
     disk.zero_latency = false;
@@ -101,7 +101,8 @@ fn streaming(disk: &HardDiskModel) -> f64 {
     passing_s(&disk, blocks) / total_s(&disk, &[arrival])
 }
 
-/// Between random tracks of the first zone: their reads take a seek and, from wherever the head lands, a revolution.
+/// The mean seek between random tracks of the first zone: their reads take a seek and, from any landing
+/// point, a revolution.
 fn seek_ms(disk: &HardDiskModel) -> f64 {
     let revolution_ms = 60_000.0 / f64::from(disk.rpm);
     revolution_ms / efficiency(disk, 8, true) - revolution_ms
@@ -114,12 +115,12 @@ fn total_s(disk: &HardDiskModel, arrivals: &[Arrival]) -> f64 {
 }
 
 impl Curves {
-    /// At one track: points of the figure.
+    /// The points of the figure at one track.
     fn at_one_track(&self) -> (f64, f64) {
         (self.aligned[7], self.unaligned[7])
     }
 
-    /// Tracks that an unaligned request must have to be as efficient as an aligned one of one track.
+    /// The size in tracks at which an unaligned request is as efficient as an aligned one of one track.
     fn catches_up_at(&self) -> f64 {
         let (aligned, _) = self.at_one_track();
         let caught_up = self.unaligned.iter().position(|unaligned| *unaligned >= aligned);

@@ -1,18 +1,20 @@
-//! Lachesis (Schindler, Ailamaki, Ganger, VLDB 2003): extents between the boundaries of a disk against fixed ones.
+//! Lachesis (Schindler, Ailamaki, Ganger, VLDB 2003): extents between the boundaries of a disk compared with
+//! fixed ones.
 //!
-//! The paper replays traces of a commercial system that are not public. Here plan models of the 22 queries stand for
-//! them (`plans.rs`): tables of the benchmark's sizes, read in the order in which joins go over them. Rows over the
-//! queries rest on that reading, and say so. Nothing in the plans or in the replay was chosen by what came out.
+//! The paper replays traces of a commercial system that are not public. Here plan models of the 22 queries
+//! replace them (`plans.rs`): tables of the benchmark's sizes, read in the order of the joins. Rows over the
+//! queries rest on that reading, and say so. The plans and the replay were fixed without regard to the
+//! results.
 //!
-//! | part | what it is | file |
+//! | part | content | file |
 //! |---|---|---|
 //! | characteristics | Table 1, and the table that finds extents | `characteristics.rs` |
 //! | efficiency | Fig. 3 | `efficiency.rs` |
-//! | tables, plans | what the queries read, in which order | `tables.rs`, `plans.rs` |
-//! | volume | where it lies on which disk, and how it is replayed | `volume.rs` |
+//! | tables, plans | the objects that the queries read, and their order | `tables.rs`, `plans.rs` |
+//! | volume | placement on the disks, and replay | `volume.rs` |
 //! | queries | Fig. 1 and 5: one disk, alone and beside random reads | `queries.rs` |
 //! | array | Fig. 6: RAID-5 | `array.rs` |
-//! | readings | what other readings of what the paper leaves open give | `readings.rs` |
+//! | readings | results under other readings of open points of the paper | `readings.rs` |
 //! | prototype | Fig. 7 and 8, section 5.3: small extents, beside a client | `prototype.rs` |
 
 mod array;
@@ -34,11 +36,11 @@ use crate::error::ReproError;
 use crate::report::{Block, Finding, Row, Section};
 use volume::JUDGED;
 
-/// What the scoreboard and `--only` call the experiment.
+/// The experiment's name on the scoreboard and in `--only`.
 pub(crate) const NAME: &str = "lachesis";
-/// Within this share of the paper's value a row agrees, unless it says otherwise.
+/// The default tolerance: a row agrees within this share of the paper's value.
 const TOLERANCE: f64 = 0.25;
-/// Random reads and single pages are drawn anew for each.
+/// Random reads and single pages are drawn again for each seed.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 pub(crate) fn find(threads: usize) -> Result<Finding, ReproError> {
@@ -72,7 +74,7 @@ const READING: &str = "A gain is one minus the time of a query's requests with a
      from published figures (docs/devices.md). Of each query the first part of its tables is read, so that there are \
      about 400 prefetches and single pages.";
 
-/// A row over seeds whose value the paper gives as `basis` says.
+/// A row over seeds with the given basis of the paper's value.
 fn row(quantity: &str, paper: f64, measured: &[f64], basis: Basis, note: impl Into<String>) -> Row {
     let (summary, seeds) = (Summary::of(measured.to_vec()), measured.len() as u32);
     let row = Row::of_summary(NAME, quantity.to_owned(), paper, summary, seeds, TOLERANCE);
@@ -84,7 +86,7 @@ fn tolerating(tolerance: f64, row: Row) -> Row {
     Row { tolerance, ..row }.judged()
 }
 
-/// The row without its note if it agrees: an explanation is for what does not.
+/// The row without its note if it agrees: notes explain disagreement.
 fn explained(row: Row) -> Row {
     if row.within { Row { note: String::new(), ..row } } else { row }
 }

@@ -1,9 +1,10 @@
-//! The same work on many items, on several threads.
+//! Parallel map over items.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Maps over threads, each taking the next item when it is done with one; the order of results is that of the items.
+/// Maps over threads; each takes the next item when it has finished one. Results are in the order of the
+/// items.
 pub(super) fn map<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {

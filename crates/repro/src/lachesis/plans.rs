@@ -1,15 +1,16 @@
-//! How the 22 queries go over tables and indexes: the order in which pages are wanted.
+//! Plans of the 22 queries: the order of their page reads over tables and indexes.
 //!
-//! Written from the text of the queries (TPC-H, clause 2.4) by rules that were fixed before anything was measured:
+//! The plans follow the text of the queries (TPC-H, clause 2.4) by rules that were fixed before any
+//! measurement:
 //!
-//! 1. A table that is joined to one clustered by the same key, of which every page is wanted, is joined in that order
-//!    through the index (nested loops): all three are read in turns, each as far as the others have come. These are
-//!    `orders` with `lineitem`, and `part` with `partsupp`.
+//! 1. A table that is joined to one clustered by the same key, of which every page is wanted, is joined in
+//!    that order through the index (nested loops). All three are read alternately, each as far as the others
+//!    have come. These are `orders` with `lineitem`, and `part` with `partsupp`.
 //! 2. Other tables are read whole, one after the other, and kept in memory, hashed or sorted.
-//! 3. An index leads to single pages where it fetches fewer than a tenth of the pages that a scan would read.
-//! 4. Where section 5.2.1 of the paper says how a query runs, it runs like that: 1, 4 and 15 are scans, 10 makes runs
-//!    of two to four requests, 14 sorts and then goes through an index, 17 and 20 are nested loops over single pages;
-//!    12 is a scan and then a join (section 5.4).
+//! 3. An index leads to single pages if it fetches fewer than a tenth of the pages of a scan.
+//! 4. If section 5.2.1 of the paper describes a query's execution, the plan follows it: 1, 4 and 15 are
+//!    scans; 10 makes runs of two to four requests; 14 sorts and then uses an index; 17 and 20 are nested
+//!    loops over single pages; 12 is a scan and then a join (section 5.4).
 //!
 //! Pages in the buffer pool (768 MB, stated) are not read again. Temporary tables and updates are left out.
 
@@ -21,25 +22,25 @@ use super::tables::Object::{
 };
 use super::tables::Placement;
 
-/// Single pages of an object.
+/// Reads of single pages of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probes {
     object: Object,
-    /// At the scale of ten.
+    /// Number at the scale of ten.
     times: u64,
     spread: Spread,
 }
 
-/// Where single pages are.
+/// The distribution of single pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spread {
-    /// From the first to the last, in the order in which the streams go on.
+    /// From the first to the last, in step with the streams.
     Ascending,
-    /// Anywhere.
+    /// Any page.
     Random,
 }
 
-/// Streams and probes that go on together, each in proportion to its length.
+/// Streams and probes that run together, each in proportion to its length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phase {
     streams: &'static [Object],
@@ -59,9 +60,9 @@ const fn random(object: Object, times: u64) -> Probes {
 }
 
 const SCAN: Phase = read(&[Lineitem]);
-/// `orders` and what belongs to them.
+/// `orders` and the matching lines.
 const FROM_ORDERS: Phase = read(&[Orders, LineitemOrders, Lineitem]);
-/// `lineitem` and the orders that it belongs to.
+/// `lineitem` and the matching orders.
 const FROM_LINES: Phase = read(&[Lineitem, OrdersKey, Orders]);
 const PARTS: Phase = read(&[Part, PartSuppParts, PartSupp]);
 const CUSTOMERS: Phase = read(&[Customer]);
@@ -83,7 +84,7 @@ pub(super) const PLANS: [&[Phase]; 22] = [
     &[read(&[Part]), CUSTOMERS, SUPPLIERS, FROM_LINES],
     &[SUPPLIERS, PARTS, FROM_LINES],
     &[CUSTOMERS, FROM_ORDERS],
-    // The condition on groups reads everything a second time.
+    // The condition on groups reads all pages a second time.
     &[SUPPLIERS, read(&[PartSupp]), read(&[PartSupp])],
     &[SCAN, read(&[OrdersKey, Orders])],
     &[CUSTOMERS, read(&[Orders])],
@@ -124,7 +125,7 @@ pub(super) const PROTOTYPE: [(usize, &[Phase]); 4] =
 
 /// Prefetches and single pages of a plan that are played.
 const VISITS: u64 = 400;
-/// Pages of a prefetch, to count with.
+/// The assumed number of pages of a prefetch.
 const VISIT_PAGES: u64 = 48;
 
 /// The part of a plan, a fraction 1/n, that has about as many prefetches and single pages as are played.
@@ -135,15 +136,15 @@ pub(super) fn part(plan: &[Phase], placement: &Placement) -> u64 {
     (visits / VISITS).max(1)
 }
 
-/// Where and how much of it a plan is played.
+/// The place and the part of a played plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Play<'a> {
     pub(super) placement: Placement,
     pub(super) extents: &'a Extents,
     pub(super) unit: Unit,
-    /// Streams are read up to this share of their length, and probes made as rarely: one over it.
+    /// Streams are read up to 1/`part` of their length, and the number of probes is divided by it too.
     pub(super) part: u64,
-    /// Whether everything goes on together, rather than one phase after the other.
+    /// True if all phases run together, rather than one after the other.
     pub(super) all_in_turns: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Fig. 7 and 8, Table 2 and section 5.3.4: the prototype, with extents of 8 pages against extents of a track.
+//! Fig. 7 and 8, Table 2 and section 5.3.4: the prototype, with extents of 8 pages compared with extents of a
+//! track.
 
 use coscan_device::hard_disk::{HardDiskModel, Schedule, atlas10k3};
 use coscan_layout::{Arrivals, Extents, PAGE_BLOCKS, Read, Replayed, Unit};
@@ -14,18 +15,19 @@ use crate::report::{Block, Row};
 const EXTENT_PAGES: u64 = 8;
 /// Scale of the benchmark (stated).
 const SCALE: u64 = 1;
-/// Plans are played for this part of their length.
+/// Plans are played for 1/`PART` of their length.
 const PART: u64 = 16;
 /// Blocks of the transactions' volume: 100 MB (stated) beside the other (stated).
 const TRANSACTIONS_BLOCKS: u64 = 100_000_000 / 512;
-/// Processor time between two reads of a client, in microseconds. Reading of Table 2: one client makes 844 transactions
-/// a minute with the processor busy for 34% of the time, so that a transaction computes for 24 ms; ten reads each.
+/// Processor time between two reads of a client, in microseconds. Reading of Table 2: one client makes 844
+/// transactions a minute, and the processor is busy for 34% of the time. So a transaction computes for 24 ms,
+/// with ten reads each.
 const THINK_US: u64 = 2400;
-/// Time of a comparison in the table that finds extents: a line from memory (reading), in seconds.
+/// Time of a comparison in the table that finds extents: a cache line from memory (reading), in seconds.
 const COMPARISON_S: f64 = 100e-9;
 
-/// Light traffic is not given for the prototype: that of the other experiment. Heavy traffic is a client without
-/// thinking time (stated).
+/// The traffic levels. Light traffic is not given for the prototype: that of the other experiment is used.
+/// Heavy traffic is a client without thinking time (stated).
 fn traffic() -> [Arrivals; 3] {
     [Arrivals::PerSecond(0.0), Arrivals::PerSecond(25.0), client(THINK_US)]
 }
@@ -36,10 +38,10 @@ struct Query {
     by_seed: Vec<[(Replayed, Replayed); 3]>,
 }
 
-/// What came of it.
+/// The results of the prototype.
 pub(super) struct Prototype {
     queries: Vec<Query>,
-    /// Share of a scan's time that looking up extents takes.
+    /// Share of a scan's time for looking up extents.
     lookup: f64,
 }
 
@@ -87,7 +89,8 @@ impl Volume {
         Query { number, by_seed: self.reading.seeds.iter().map(of_seed).collect() }
     }
 
-    /// A search for every page, with as many comparisons as the table has bits of length, over the time of a page.
+    /// The share of time of a search for every page. A search takes as many comparisons as the binary length
+    /// of the table.
     fn lookup(&self, query: &Query) -> f64 {
         let pages: u64 =
             self.requests(&self.between, PROTOTYPE[0].1).iter().map(|r| r.blocks / PAGE_BLOCKS).sum();

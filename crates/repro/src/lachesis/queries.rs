@@ -12,7 +12,7 @@ use crate::report::{Block, Row};
 
 /// Random reads beside the queries, per second: none, light and heavy traffic (stated).
 const TRAFFIC: [f64; 3] = [0.0, 25.0, 150.0];
-/// Pages that are prefetched at once, and of an extent: 768 blocks (stated).
+/// Pages of a prefetch and of an extent: 768 blocks (stated).
 const PREFETCH_PAGES: u64 = 48;
 /// Scale of the benchmark (stated).
 const SCALE: u64 = 10;
@@ -21,13 +21,13 @@ const SCALE: u64 = 10;
 struct Query {
     number: usize,
     by_seed: Vec<[(f64, f64); 3]>,
-    /// Without traffic: requests of the fixed layout cut at boundaries, nothing more, over the fixed layout.
+    /// Without traffic: the fixed layout with its requests cut at boundaries, over the fixed layout.
     cut: f64,
-    /// Requests in a row that follow each other, with fixed extents.
+    /// Requests in a row that are contiguous, with fixed extents.
     run: f64,
 }
 
-/// What came of all.
+/// The results of all queries.
 pub(super) struct Queries {
     queries: Vec<Query>,
     /// Random reads per second one at a time.
@@ -50,7 +50,7 @@ impl Volume {
         let disk = reading.disk(atlas10k3(), Schedule::Sptf);
         let placement = Placement::new(SCALE, PREFETCH_PAGES);
         let extents = placement.pages().div_ceil(PREFETCH_PAGES);
-        // What pages leave empty of tracks is made up for by a volume that is longer by a twentieth.
+        // The volume is longer by a twentieth to make up for the parts of tracks that pages leave empty.
         let blocks = extents * PREFETCH_PAGES * PAGE_BLOCKS;
         Volume {
             fixed: Extents::fixed(0, extents, PREFETCH_PAGES),
@@ -95,7 +95,7 @@ impl Volume {
         }
     }
 
-    /// Single pages of the first gigabyte (stated: ten warehouses), at random.
+    /// Time of random single pages of the first gigabyte (stated: ten warehouses).
     fn transactions(&self, seed: u64) -> f64 {
         const READS: usize = 2000;
         const PAGES: u64 = (1 << 30) / 8192;
@@ -108,7 +108,7 @@ impl Volume {
     }
 }
 
-/// How many requests follow each other before the next one is elsewhere.
+/// Mean number of contiguous requests in a row.
 fn run_length(reads: &[Read]) -> f64 {
     let jumps = reads.windows(2).filter(|two| two[0].block + two[0].blocks != two[1].block).count();
     reads.len() as f64 / (jumps + 1) as f64
@@ -202,7 +202,7 @@ impl Queries {
         )
     }
 
-    /// What is behind the gains, measured.
+    /// The measured reasons for the gains.
     fn why_alone(&self) -> String {
         let share = |traffic: usize| {
             let gaining = self.queries.iter().filter(|query| query.ratio(traffic) < 0.95).count();

@@ -1,6 +1,8 @@
-//! What other readings of what the paper leaves open give for the rows that do not agree: evidence for `docs/devices.md`.
+//! Results under other readings of open points of the paper, for the rows that do not agree: evidence for
+//! `docs/devices.md`.
 //!
-//! Nothing is taken over from here: a reading that comes nearer to the paper is no better founded for that.
+//! Readings are not adopted by their results: one that comes nearer to the paper is not better founded for
+//! that.
 
 use coscan_device::hard_disk::Schedule;
 
@@ -21,7 +23,7 @@ const READINGS: [(&str, Reading); 8] = [
     ("all tables of a query in turns", Reading { all_in_turns: true, ..ONE }),
 ];
 
-/// Prints a row for each; minutes. `COSCAN_READING` names one by its beginning.
+/// Prints a row for each; takes minutes. `COSCAN_READING` selects one by its prefix.
 #[test]
 #[ignore = "minutes: prints what docs/devices.md shows"]
 fn what_other_readings_give() {
@@ -39,7 +41,7 @@ fn what_other_readings_give() {
             .map(|row| format!("{} {:.2} ({})", row.quantity, row.measured, row.paper))
             .collect();
         println!("{name}: {}", values.join(", "));
-        // A client that never has its turn makes no number.
+        // A client that starves gives no number.
         let starved = |quantity: &str| quantity == "prototype.client_speedup.heavy";
         let finite = |row: &crate::report::Row| row.measured.is_finite() || starved(&row.quantity);
         assert!(rows.iter().flatten().all(finite), "{name}");

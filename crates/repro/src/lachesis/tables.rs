@@ -1,14 +1,15 @@
-//! Tables and indexes of the decision-support benchmark, and where their pages are.
+//! Tables and indexes of the decision-support benchmark, and the places of their pages.
 //!
-//! Rows and their lengths are those of the specification (TPC-H, clauses 4.2.5 and 1.4). An index has 16 bytes an
-//! entry (reading: key, row identifier, header). Tables lie one behind the other, then indexes (reading).
+//! Rows and their lengths are those of the specification (TPC-H, clauses 4.2.5 and 1.4). An index has 16
+//! bytes per entry (reading: key, row identifier, header). Tables are placed one after another, followed by
+//! the indexes (reading).
 
 /// Bytes of a page that hold rows, of 8 KB (reading).
 const PAGE_ROOM: u64 = 8000;
 /// Bytes of an entry of an index.
 const ENTRY_BYTES: u64 = 16;
 
-/// Something with pages.
+/// An object with pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Object {
     Lineitem,
@@ -36,7 +37,7 @@ use Object::{
     PartSupp, PartSuppParts, Supplier,
 };
 
-/// All, in the order in which they lie.
+/// All objects, in the order of their places.
 const ALL: [Object; 12] = [
     Lineitem,
     Orders,
@@ -75,7 +76,7 @@ impl Object {
     }
 }
 
-/// Where everything is, at a scale.
+/// The places of all objects, at a scale.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placement {
     scale: u64,
@@ -92,13 +93,13 @@ impl Placement {
         object.pages(self.scale).div_ceil(self.aligned) * self.aligned
     }
 
-    /// An object's first page, and how many it has.
+    /// An object's first page, and the number of its pages.
     pub(super) fn of(&self, object: Object) -> (u64, u64) {
         let before = ALL.iter().take_while(|other| **other != object).map(|other| self.room(*other)).sum();
         (before, object.pages(self.scale))
     }
 
-    /// Pages in all.
+    /// Total number of pages.
     pub(super) fn pages(&self) -> u64 {
         ALL.iter().map(|object| self.room(*object)).sum()
     }

@@ -1,4 +1,4 @@
-//! The disks and how requests are replayed on them.
+//! The disks and the replay of requests on them.
 
 use coscan_core::Span;
 use coscan_device::hard_disk::{HardDiskModel, ReadAhead, Schedule};
@@ -7,25 +7,25 @@ use coscan_layout::{Arrivals, Beside, PAGE_BLOCKS, Read, Replayed, replay};
 
 use super::SEEDS;
 
-/// How what the paper leaves open is read. The rows go by [`JUDGED`]; `readings.rs` tells what others give.
+/// A reading of the paper's open points. The rows use [`JUDGED`]; `readings.rs` shows the results of others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
-    /// Random reads and single pages are drawn anew for each.
+    /// Random reads and single pages are drawn again for each seed.
     pub(super) seeds: &'static [u64],
-    /// Requests of a query at the disk.
+    /// Outstanding requests of a query.
     pub(super) outstanding: usize,
     /// Commands that the disk holds.
     pub(super) queue_depth: u32,
-    /// Which of them is next, for every experiment; `None` for each one's own.
+    /// The order of commands for every experiment; `None` for each experiment's own.
     pub(super) schedule: Option<Schedule>,
-    /// Whether disks read on behind what was asked for.
+    /// True if disks read ahead.
     pub(super) reads_ahead: bool,
-    /// Whether all tables of a query are read in turns rather than one join after the other.
+    /// True if all tables of a query are read alternately rather than one join after the other.
     pub(super) all_in_turns: bool,
 }
 
-/// Stated: two requests outstanding. Readings: tagged queueing; disks that read ahead, as all of the time did; plans by the
-/// rules of `plans.rs`.
+/// Stated: two requests outstanding. Readings: tagged queueing; disks that read ahead, as all disks of the
+/// time did; plans by the rules of `plans.rs`.
 pub(super) const JUDGED: Reading = Reading {
     seeds: &SEEDS,
     outstanding: 2,
@@ -36,10 +36,10 @@ pub(super) const JUDGED: Reading = Reading {
 };
 
 impl Reading {
-    /// A disk with its queue in use. Reading of each experiment's `schedule`: by positioning time where random reads come by
-    /// themselves, because at 150 a second they are nearly all that the disk serves one after the other, and the paper's
-    /// queries take only 2.6 times as long beside them. In order of arrival where everybody waits for answers, so that
-    /// nobody starves.
+    /// A disk with its queue in use. Each experiment's `schedule` is a reading. Random reads that arrive by
+    /// themselves are served by positioning time: at 150 a second they are nearly all that the disk serves
+    /// one after the other, and the paper's queries take only 2.6 times as long beside them. If all clients
+    /// wait for answers, the order is that of arrival, which avoids starvation.
     pub(super) fn disk(&self, mut disk: HardDiskModel, schedule: Schedule) -> HardDiskModel {
         (disk.queue_depth, disk.schedule) = (self.queue_depth, self.schedule.unwrap_or(schedule));
         if !self.reads_ahead {
@@ -54,7 +54,7 @@ pub(super) fn build(model: DeviceModel) -> Box<dyn Device> {
     DeviceSpec::new(model).unwrap_or_else(|error| unreachable!("a model of this experiment: {error}")).build()
 }
 
-/// A disk, the blocks that random reads go to, and how often they come.
+/// A disk, the range of blocks of random reads, and their rate.
 #[derive(Clone, Copy)]
 pub(super) struct Setting<'a> {
     pub(super) disk: &'a HardDiskModel,
@@ -82,7 +82,7 @@ pub(super) fn one_at_a_time_per_s(disk: &HardDiskModel, within: (u64, u64)) -> f
     READS as f64 / replay(&mut *disk, &reads, 1, None).io_s
 }
 
-/// A client that never stops, if it thinks so long between two reads.
+/// An endless client with this thinking time between two reads.
 pub(super) fn client(think_us: u64) -> Arrivals {
     Arrivals::OneAtATime(Span::from_nanos(think_us * 1000))
 }

@@ -1,9 +1,9 @@
-//! The report of a reproduction: one HTML page that needs nothing else, not even a script.
+//! The report of a reproduction: one self-contained HTML page without scripts.
 //!
-//! It holds a scoreboard, a section per experiment with text, tables and figures, and where the numbers
-//! come from. It reads on a phone, prints, follows the viewer's colour scheme, and says in words what it
-//! shows in colour. Everything that is not a figure of [`coscan_figure`] is escaped. It writes no file and
-//! runs nothing.
+//! It holds a scoreboard, a section per experiment with text, tables and figures, and the provenance of the
+//! numbers. The page is readable on a phone, can be printed, follows the viewer's colour scheme, and says in
+//! words everything that it shows in colour. Everything except figures of [`coscan_figure`] is escaped. This
+//! module writes no file and runs no experiment.
 
 pub mod scoreboard;
 
@@ -20,7 +20,7 @@ pub enum Block {
     Heading(String),
     /// A table; the first cell of each row is its name.
     Table {
-        /// What it shows.
+        /// The table's caption.
         caption: String,
         /// The names of the columns.
         header: Vec<String>,
@@ -29,31 +29,31 @@ pub enum Block {
     },
     /// A figure.
     Figure {
-        /// What it shows.
+        /// The figure's caption.
         caption: String,
-        /// An SVG text as the functions of [`coscan_figure`] return it; it is not escaped.
+        /// An SVG text from a function of [`coscan_figure`]; it is not escaped.
         svg: String,
     },
 }
 
-/// What one experiment adds to the report.
+/// One experiment's part of the report.
 pub(crate) struct Finding {
     pub(crate) rows: Vec<Row>,
     pub(crate) section: Section,
 }
 
-/// What the report says about one experiment.
+/// The report's text about one experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
     /// The experiment's id as in the scoreboard, which links here.
     pub experiment: String,
     /// Its heading.
     pub title: String,
-    /// What it consists of, in order.
+    /// Its parts, in order.
     pub blocks: Vec<Block>,
 }
 
-/// Where the numbers come from: enough to get them again.
+/// The provenance of the numbers: enough to repeat them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Provenance {
     /// coscan's version.
@@ -62,7 +62,7 @@ pub struct Provenance {
     pub command: String,
     /// The seeds, for example `1 to 20`.
     pub seeds: String,
-    /// Anything else, as name and value.
+    /// Further facts, as name and value.
     pub more: Vec<(String, String)>,
 }
 
@@ -71,13 +71,13 @@ pub struct Provenance {
 pub struct Report {
     /// Its heading.
     pub title: String,
-    /// How to read it, in paragraphs.
+    /// Instructions for reading it, in paragraphs.
     pub reading: Vec<String>,
-    /// What was compared.
+    /// The comparisons.
     pub scoreboard: Scoreboard,
     /// A section for each experiment.
     pub sections: Vec<Section>,
-    /// Where the numbers come from.
+    /// The provenance of the numbers.
     pub provenance: Provenance,
 }
 
@@ -116,7 +116,7 @@ impl Report {
         .into_string()
     }
 
-    /// The tables of the sections that have no rows on the scoreboard, as text (Markdown).
+    /// The tables of the sections without rows on the scoreboard, as text (Markdown).
     pub fn unscored_tables(&self) -> String {
         let scored =
             |section: &&Section| self.scoreboard.rows.iter().any(|row| row.experiment == section.experiment);
@@ -170,7 +170,7 @@ impl Report {
     }
 }
 
-/// What a row looks like: a fitted one neither good nor bad.
+/// The appearance of a row: a fitted one is neither good nor bad.
 fn look(row: &Row) -> &'static str {
     match (row.judged, row.within) {
         (false, _) => "fitted",
@@ -193,7 +193,7 @@ fn score(row: &Row) -> Markup {
 }
 
 impl Section {
-    /// Its tables, as Markdown under its title; nothing if it has none.
+    /// Its tables, as Markdown under its title; empty without tables.
     fn tables(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let tables = self.blocks.iter().filter_map(|block| {

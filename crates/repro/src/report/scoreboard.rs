@@ -1,7 +1,7 @@
-//! The scoreboard: what a paper measured beside what was measured here, and whether they agree.
+//! The scoreboard: the paper's values beside the measured ones, and whether they agree.
 //!
-//! As JSON it is the machine form of `coscan repro --json`; as text it is what a terminal shows. It keeps
-//! the order of its rows and judges nothing but the ratio of two numbers.
+//! The JSON form is that of `coscan repro --json`; the text form is for a terminal. The scoreboard keeps the
+//! order of its rows and judges only the ratio of two numbers.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use coscan_sim::scenario::Basis;
@@ -17,29 +17,29 @@ pub struct Row {
     pub experiment: String,
     /// The quantity, for example `relevance.stream_time_ratio`.
     pub quantity: String,
-    /// What the paper measured.
+    /// The paper's value.
     pub paper: f64,
     /// The median over seeds.
     pub measured: f64,
-    /// Lowest and highest of what the host chose to call the spread, in the unit of `measured`.
+    /// Lowest and highest value of the spread, in the unit of `measured`; the host defines the spread.
     pub spread: (f64, f64),
-    /// How many seeds the median is over.
+    /// The number of seeds of the median.
     pub seeds: u32,
-    /// How far `measured` may be from `paper`, as a share of `paper`.
+    /// The tolerated distance of `measured` from `paper`, as a share of `paper`.
     pub tolerance: f64,
-    /// Whether it is no further.
+    /// True if the distance is within the tolerance.
     pub within: bool,
-    /// What stands behind the paper's value.
+    /// The basis of the paper's value.
     pub basis: Basis,
-    /// Whether the row counts: not if a parameter was fitted to it.
+    /// True if the row counts: false if a parameter was fitted to it.
     pub judged: bool,
-    /// An explanation, or nothing.
+    /// An explanation, or empty.
     pub note: String,
 }
 
 impl Row {
-    /// A row whose value is the median of what was measured, and whose spread is its range, as stated by the paper and
-    /// judged.
+    /// A judged row with a stated value of the paper. Its value is the median of the measurements, its spread
+    /// their range.
     pub fn of_median(
         experiment: &str,
         quantity: String,
@@ -53,8 +53,8 @@ impl Row {
         Row::new(experiment, quantity, paper, (median, (min, max)), seeds, tolerance)
     }
 
-    /// A row whose value is the median over seeds, and whose spread is the middle half, as stated by the paper and
-    /// judged.
+    /// A judged row with a stated value of the paper. Its value is the median over seeds, its spread the
+    /// middle half.
     pub fn of_summary(
         experiment: &str,
         quantity: String,
@@ -90,7 +90,7 @@ impl Row {
         row.judged()
     }
 
-    /// Measured over paper; `None` when the paper's value is zero or either is not a number.
+    /// Measured over paper; `None` if the paper's value is zero or either is NaN.
     pub fn ratio(&self) -> Option<f64> {
         let ratio = self.measured / self.paper;
         (self.paper != 0.0 && ratio.is_finite()).then_some(ratio)
@@ -103,16 +103,16 @@ impl Row {
         self
     }
 
-    /// The row with `within` set from its numbers: measured is at most `tolerance` times the paper's value
-    /// away from it, or at most `tolerance` itself when that value is zero.
+    /// The row with `within` computed from its numbers. The distance between measured and paper's value must
+    /// be at most `tolerance` times the paper's value, or at most `tolerance` if that value is zero.
     pub fn judged(mut self) -> Self {
         let scale = if self.paper == 0.0 { 1.0 } else { self.paper.abs() };
-        // A last digit lost in the subtraction must not decide.
+        // Rounding in the last digit of the subtraction must not decide.
         self.within = (self.measured - self.paper).abs() <= self.tolerance * scale * (1.0 + 1e-9);
         self
     }
 
-    /// Whether the row agrees with the paper, in words.
+    /// The agreement with the paper, in words.
     pub fn verdict(&self) -> &'static str {
         match (self.judged, self.within) {
             (false, _) => "fitted",
@@ -122,7 +122,7 @@ impl Row {
     }
 }
 
-/// All rows, grouped by experiment in the order they were added.
+/// All rows, grouped by experiment in the order of their addition.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Scoreboard {
@@ -143,8 +143,8 @@ impl Scoreboard {
         groups
     }
 
-    /// One line: how many quantities agree, how many do not, and how many do not count because something was fitted to
-    /// them.
+    /// One line: the number of quantities that agree, that do not, and that do not count because a parameter
+    /// was fitted to them.
     pub fn summary(&self) -> String {
         let judged: Vec<&Row> = self.rows.iter().filter(|row| row.judged).collect();
         let within = judged.iter().filter(|row| row.within).count();
@@ -163,8 +163,8 @@ impl Scoreboard {
         )
     }
 
-    /// The scoreboard as text for a terminal at most `columns` characters wide, with notes (one to a
-    /// line, not wrapped) and the summary below.
+    /// The scoreboard as text for a terminal at most `columns` characters wide. Notes (one per line, not
+    /// wrapped) and the summary are below.
     pub fn text(&self, columns: u16) -> String {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_BORDERS_ONLY);
@@ -199,8 +199,8 @@ impl Scoreboard {
 }
 
 impl Row {
-    /// What a table shows after the experiment's name: quantity, paper, measured, spread, ratio,
-    /// tolerance, basis, verdict, note.
+    /// The cells of a table after the experiment's name: quantity, paper, measured, spread, ratio, tolerance,
+    /// basis, verdict, note.
     pub fn cells(&self) -> [String; 9] {
         [
             self.quantity.clone(),

@@ -1,5 +1,5 @@
-//! The seeks of Table 2 by where a switch leaves the head, which Table 1 does not say: the same accesses in the same order,
-//! under three rules.
+//! The seeks of Table 2 by the head's position after a switch, which Table 1 does not give: the same accesses
+//! in the same order, under three rules.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use coscan_sim::media::MediaOutcome;
 
 use super::relation::MB;
 
-/// Where the head is after a switch, and what rewinding costs.
+/// The head's position after a switch, and the cost of rewinding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// At the load point; rewinding is part of the switch. What the model has.
+    /// At the load point; rewinding is part of the switch. This is the model's rule.
     LoadPoint,
-    /// Where it was when the tape was last in the drive.
+    /// At its position when the tape was last in the drive.
     Kept,
-    /// At the load point; rewinding is a seek beside the switch.
+    /// At the load point; rewinding is a seek in addition to the switch.
     Rewound,
 }
 
@@ -25,11 +25,11 @@ pub(super) const HEADS: [(Head, &str); 3] = [
     (Head::Rewound, "at the load point, rewinding counts as seeking"),
 ];
 
-/// Table 1: start-up of a seek, and how fast it passes over data.
+/// Table 1: start-up time of a seek, and its rate over data.
 const STARTUP_S: f64 = 2.0;
 const BYTES_PER_S: f64 = (200 * MB) as f64;
 
-/// The minutes that one drive seeks.
+/// The seek time of one drive in minutes.
 pub(super) fn seek_minutes(
     outcome: &MediaOutcome,
     fragments: &BTreeMap<FragmentId, Fragment>,

@@ -1,9 +1,9 @@
-//! A library of today: LTO-9, 8 drives, 2000 cartridges, 200 users. No paper has these numbers; the policies are compared
-//! with each other.
+//! A present-day library: LTO-9, 8 drives, 2000 cartridges, 200 users. These numbers are in no paper; the
+//! policies are compared with each other.
 //!
-//! 400 datasets of 40 files of 8 GB lie on one to five cartridges each. Every user submits three queries within a day, each
-//! for all or a quarter of the files of one dataset, which is popular by a Zipf law (0.8); files may come in any order.
-//! The disk cache holds 10 TB, patience is 12 hours.
+//! 400 datasets of 40 files of 8 GB lie on one to five cartridges each. Every user submits three queries
+//! within a day, each for all or a quarter of the files of one dataset. The popularity of datasets follows a
+//! Zipf law (0.8). Files may come in any order. The disk cache holds 10 TB, and the patience is 12 hours.
 
 use coscan_figure::axis::Axis;
 use coscan_figure::bars::{BarSeries, GroupedBars};
@@ -58,7 +58,7 @@ fn world(seed: u64) -> MediaWorld {
     };
     let mut users = Vec::new();
     for _ in 0..USERS {
-        // Queries of one user do not wait for each other: each is a user of the simulation.
+        // Queries of one user do not wait for each other: each is a separate user of the simulation.
         for _ in 0..QUERIES_EACH {
             let dataset = draw(&mut rng).unwrap_or(0);
             let share = if rng.u32(0..10) < 3 { 1 } else { 4 };

@@ -1,4 +1,5 @@
-//! 1996, section 4.2: the mixed workload (Table 3) on tape and optical, with one drive and two, and with a hot set.
+//! 1996, section 4.2: the mixed workload (Table 3) on tape and optical, with one drive and two, and with a
+//! hot set.
 
 use coscan_figure::axis::Axis;
 use coscan_figure::bars::{BarSeries, GroupedBars};
@@ -20,28 +21,28 @@ const RELATIONS: usize = 10;
 const QUERIES: usize = 5;
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// What an index scan with a selectivity of, say, 1 % fetches: the paper does not say.
+/// The fetched data of an index scan with a selectivity of, say, 1 %, which the paper does not define.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IndexScan {
     /// A run of 1 % of the blocks: the index is clustered.
     Range,
     /// 1 % of the blocks, at random places.
     Scattered,
-    /// The blocks of 1 % of the tuples, at random places: of 874 tuples in a block one nearly always qualifies, so that
-    /// it is the whole relation. Without prefetching it would be a block for each tuple.
+    /// The blocks of 1 % of the tuples, at random places. Of the 874 tuples in a block one nearly always
+    /// qualifies, so this is the whole relation. Without prefetching it would be a block for each tuple.
     Tuples,
 }
 
-/// Table 3, and what is varied.
+/// Table 3, and the variations.
 #[derive(Clone, Copy)]
 struct Setting {
     index: IndexScan,
-    /// Processor time of a scan, in picoseconds for each byte.
+    /// Processor time of a scan, in picoseconds per byte.
     picos: u64,
     optical: bool,
     drives: u32,
     users: usize,
-    /// Four of five accesses go to three of the ten relations.
+    /// True if four of five accesses go to three of the ten relations.
     hot: bool,
 }
 
@@ -89,7 +90,7 @@ fn query(
             (true, false) => rng.usize(3..RELATIONS),
         };
         let relation = &relations[relation];
-        // Draws must not depend on the scheme.
+        // Draws must be independent of the scheme.
         let (indexed, per_myriad, seed) = (rng.u32(0..10) < 8, rng.u64(10..=1000), rng.u64(..));
         let blocks = relation.blocks();
         let wanted = (blocks * per_myriad / 10_000).max(1);
@@ -115,7 +116,7 @@ struct Compared {
 }
 
 impl Compared {
-    /// Only these schemes; the others have no numbers.
+    /// Runs only these schemes; the others have no numbers.
     fn by(setting: Setting, schemes: &[Scheme], seeds: &[u64]) -> Result<Self, ReproError> {
         let mut compared = Compared { totals: Default::default(), transfers: Default::default() };
         for scheme in schemes {
@@ -133,7 +134,7 @@ impl Compared {
         self.totals[a as usize].iter().zip(&self.totals[b as usize]).map(|(a, b)| a / b).collect()
     }
 
-    /// The same of the time spent transferring.
+    /// The same ratio of the time spent transferring.
     fn transfer_ratio(&self, a: Scheme, b: Scheme) -> Vec<f64> {
         self.transfers[a as usize].iter().zip(&self.transfers[b as usize]).map(|(a, b)| a / b).collect()
     }
@@ -147,7 +148,7 @@ struct Stated {
     note: &'static str,
 }
 
-/// What is compared.
+/// The measurements.
 struct Measured {
     tape: Compared,
     optical: Compared,
@@ -210,10 +211,12 @@ const STATED: [Stated; 5] = [
     },
 ];
 
-/// The processor time by the paper's 2.5 s for a cached fragment (section 4.3), taken for the largest of 85 MB.
+/// The processor time by the paper's 2.5 s for a cached fragment (section 4.3), applied to the largest of 85
+/// MB.
 const STATED_PICOS: u64 = 2_500_000_000_000 / FRAGMENT_BYTES;
 
-/// The stated ratios under every reading of what the paper leaves open, for one seed: what they hang on.
+/// The stated ratios under every reading of the paper's open points, for one seed. They show the influence of
+/// each point.
 fn readings() -> Result<Block, ReproError> {
     let all: &[Scheme] = &Scheme::ALL;
     let both: &[Scheme] = &[Scheme::Prefetch, Scheme::Reorder];

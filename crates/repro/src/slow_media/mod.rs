@@ -1,9 +1,10 @@
-//! Sarawagi & Stonebraker 1996, section 4: what reordering over slow media gains, on the paper's tape stacker and optical
-//! jukebox, and on an LTO-9 library of today.
+//! Sarawagi & Stonebraker 1996, section 4: the gain of reordering over slow media, on the paper's tape
+//! stacker and optical jukebox, and on a present-day LTO-9 library.
 //!
-//! `relation` lays relations out on media and turns scans into lists of subqueries, as each of the three schemes asks for
-//! them; `scans` has the simple tests, `heads` their seeks by other rules, `mixed` the mixed workload, `overhead` what
-//! scheduling costs, `library` the library of today. Executors, drives and time are those of `coscan_sim::media`.
+//! `relation` places relations on media and converts scans to lists of subqueries for each of the three
+//! schemes. `scans` has the simple tests, `heads` their seeks by other rules, `mixed` the mixed workload,
+//! `overhead` the cost of scheduling, and `library` the present-day library. Executors, drives and time are
+//! those of `coscan_sim::media`.
 
 mod heads;
 mod library;
@@ -19,10 +20,10 @@ use coscan_sim::statistics::Spread;
 use crate::error::ReproError;
 use crate::report::{Block, Finding, Row, Section};
 
-/// What the scoreboard and `--only` call the experiment.
+/// The experiment's name on the scoreboard and in `--only`.
 pub(crate) const NAME: &str = "slow-media";
 
-/// The three schemes, as the paper and the registry call them.
+/// The three schemes, with their names in the paper and the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scheme {
     NoPrefetch,
@@ -42,7 +43,7 @@ impl Scheme {
     }
 }
 
-/// What stands behind the numbers.
+/// The basis of the numbers.
 const BASIS: &str = "Stated: devices (Table 1), cache, block, prefetch unit, sizes and layouts of the index scans, sizes and \
     shares of the mixed workload (Table 3). Fitted: processor time of a scan, 0.125 s per MB, so that one user gains 20 % by \
     overlap; those two rows do not count. Reading: the relation of the sequential scans has 5 GB, which the paper does not \
@@ -62,7 +63,7 @@ pub(crate) fn find() -> Result<Finding, ReproError> {
     Ok(Finding { rows, section: Section { experiment: NAME.to_owned(), title, blocks } })
 }
 
-/// Rows and what the report shows.
+/// Rows and blocks of the report.
 pub(crate) struct Part {
     pub(crate) rows: Vec<Row>,
     pub(crate) blocks: Vec<Block>,
@@ -74,7 +75,7 @@ pub(crate) fn bar(measured: impl IntoIterator<Item = f64>) -> Option<Bar> {
     Some(Bar { value: median, spread: (min, max), paper: None })
 }
 
-/// A row whose value is the median of what was measured; the note is kept if it is outside.
+/// A row whose value is the median of the measurements; the note is kept if the row is outside the tolerance.
 pub(crate) fn row(
     quantity: String,
     paper: f64,

@@ -1,5 +1,5 @@
-//! 1996, section 4.3: what scheduling costs, by the clock, over users and fragments. The time is that of whole simulated
-//! runs, executors included, so it bounds the scheduler's from above.
+//! 1996, section 4.3: the cost of scheduling by the wall clock, over users and fragments. The time is that of
+//! whole simulated runs, including executors, so it is an upper bound of the scheduler's.
 
 use std::time::Instant as Clock;
 
@@ -16,11 +16,11 @@ use super::{Part, Scheme, row};
 use crate::error::ReproError;
 use crate::report::Block;
 
-/// Runs per point; the fastest counts, because everything else on the machine only adds.
+/// Runs per point. The fastest counts, because other work on the machine only adds time.
 const RUNS: usize = 5;
 const FRAGMENT_BYTES: u64 = 85 * MB;
 
-/// Seconds for each subquery, and as a share of the run's virtual time.
+/// Seconds per subquery, and as a share of the run's virtual time.
 fn cost(users: usize, fragments: u64) -> Result<(f64, f64), ReproError> {
     let mut best = (f64::INFINITY, f64::INFINITY);
     for _ in 0..RUNS {

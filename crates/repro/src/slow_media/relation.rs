@@ -1,8 +1,9 @@
-//! Relations on media, and scans as each scheme asks for them.
+//! Relations on media, and scans in the units of each scheme.
 //!
-//! A relation lies in pieces, each contiguous on one medium. No prefetch asks for blocks of 256 KB one by one, prefetch for
-//! units of 32 blocks, reorder for fragments. What is asked for is what the cache holds, so that a fragment of the
-//! scheduler is a block, a unit or a fragment of the paper; under an index, where single blocks qualify, always a block.
+//! A relation lies in pieces, each contiguous on one medium. No prefetch requests blocks of 256 KB one by
+//! one, prefetch units of 32 blocks, reorder fragments. The cache holds the requested units. So a fragment of
+//! the scheduler is a block, a unit or a fragment of the paper; under an index, where single blocks qualify,
+//! it is always a block.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ pub(crate) struct Piece {
     pub(crate) medium: MediumId,
     pub(crate) position: u64,
     pub(crate) blocks: u64,
-    /// Blocks before it, of a longer piece that it is cut from.
+    /// Blocks before it in the longer piece that it is cut from.
     pub(crate) before: u64,
 }
 
@@ -40,7 +41,7 @@ impl Relation {
         self.pieces.iter().map(|piece| piece.blocks).sum()
     }
 
-    /// So many of its blocks, from `first` on.
+    /// `blocks` of its blocks, from `first` on.
     pub(crate) fn range(&self, first: u64, blocks: u64) -> Relation {
         let (mut at, end) = (0, first + blocks);
         let mut pieces = Vec::new();
@@ -72,14 +73,15 @@ impl Shelf {
         self.used[medium] + bytes <= self.capacity
     }
 
-    /// Puts a piece behind what is on the medium.
+    /// Places a piece behind the data on the medium.
     pub(crate) fn put(&mut self, medium: usize, blocks: u64) -> Piece {
         let position = self.used[medium];
         self.used[medium] += blocks * BLOCK;
         Piece { medium: MediumId(medium as u32), position, blocks, before: 0 }
     }
 
-    /// A relation in equal pieces on so many media drawn from those with room; on more if that is not enough.
+    /// A relation in equal pieces on `pieces` media drawn from those with room; on more if these do not
+    /// suffice.
     pub(crate) fn spread(&mut self, bytes: u64, pieces: u64, rng: &mut Rng) -> Relation {
         for pieces in pieces..=self.used.len() as u64 {
             let blocks = (bytes / BLOCK).div_ceil(pieces);
@@ -91,14 +93,14 @@ impl Shelf {
                 return Relation { pieces: pieces.collect() };
             }
         }
-        // The shelf is full: what does not fit lies on another one.
+        // The shelf is full: the rest lies on another one.
         self.used.push(0);
         let last = self.used.len() - 1;
         Relation { pieces: vec![self.put(last, (bytes / BLOCK).min(self.capacity / BLOCK))] }
     }
 }
 
-/// Fragments by what they are, each named once.
+/// Fragments by their place, each named once.
 #[derive(Default)]
 pub(crate) struct Catalog {
     names: BTreeMap<(MediumId, u64, u64), FragmentId>,
@@ -115,8 +117,8 @@ impl Catalog {
         id
     }
 
-    /// A sequential scan: one subquery for each block, unit or fragment, in the order of storage. Fragments begin where
-    /// those of the whole relation do.
+    /// A sequential scan: one subquery for each block, unit or fragment, in the order of storage. Fragments
+    /// have the boundaries of the whole relation's fragments.
     pub(crate) fn sequential(
         &mut self,
         relation: &Relation,
@@ -142,8 +144,9 @@ impl Catalog {
         list
     }
 
-    /// An index scan of so many tuples at random blocks. No prefetch asks for them in the order of the index, prefetch in
-    /// the order of storage and 32 at a time, reorder for those of each fragment.
+    /// An index scan of `tuples` tuples at random blocks. No prefetch requests them in the order of the
+    /// index. Prefetch requests them in the order of storage, 32 at a time. Reorder requests those of each
+    /// fragment together.
     pub(crate) fn index(
         &mut self,
         relation: &Relation,
@@ -186,7 +189,7 @@ impl Catalog {
     }
 }
 
-/// The piece that a block of a relation is in, and its place there.
+/// The piece that contains a block of a relation, and its place there.
 fn place(relation: &Relation, block: u64) -> (usize, u64) {
     let mut within = block;
     for (at, piece) in relation.pieces.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! 1996, section 4.1: sequential scans by one, two and five users (Fig. 6), and index scans (Table 2), on the tape
-//! stacker.
+//! 1996, section 4.1: sequential scans by one, two and five users (Fig. 6), and index scans (Table 2), on the
+//! tape stacker.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ pub(super) const CACHE_BYTES: u64 = 512 * MB;
 const FRAGMENT_BYTES: u64 = 256 * MB;
 /// The relation of the sequential scans.
 const SCANNED_BYTES: u64 = 5 * GB;
-/// Processor time of a scan, in picoseconds for each byte: 0.125 s per MB.
+/// Processor time of a scan, in picoseconds per byte: 0.125 s per MB.
 pub(super) const SCAN_PICOS: u64 = 119_209;
-/// Seeds where something is drawn.
+/// Seeds of experiments with draws.
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
 pub(super) fn config() -> SchedulerConfig {
-    // The paper knows no bound on waiting; its baselines need none.
+    // The paper has no bound on waiting; its baselines need none.
     SchedulerConfig { patience: Span::MAX, ..SchedulerConfig::new(CACHE_BYTES) }
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn find() -> Result<Part, ReproError> {
     Ok(Part { rows, blocks })
 }
 
-/// A scan of one relation by users who start as said.
+/// A scan of one relation by users with the given starts.
 fn scan(scheme: Scheme, bytes: u64, starts: &[MediaStart]) -> Result<MediaOutcome, ReproError> {
     let relation = Relation {
         pieces: vec![Piece { medium: MediumId(0), position: 0, blocks: bytes / BLOCK, before: 0 }],
@@ -66,7 +66,7 @@ fn scan(scheme: Scheme, bytes: u64, starts: &[MediaStart]) -> Result<MediaOutcom
     play(scheme, &Library::tape_stacker_1996(), catalog, users)
 }
 
-/// When five users start: behind the first by a tenth to a half of the relation.
+/// The starts of five users: behind the first by a tenth to a half of the relation.
 fn five(relation: u64, seed: u64) -> Vec<MediaStart> {
     let mut rng = Rng::with_seed(seed);
     let (least, most) = (relation / 10, relation / 2);
@@ -176,12 +176,14 @@ fn sequential() -> Result<(Vec<Row>, Vec<Block>), ReproError> {
     Ok((rows, vec![Block::Figure { caption, svg: bars.svg()? }, sizes()?]))
 }
 
-/// Pairs of the three in the paper's order, without no-prefetch before prefetch.
+/// The number of pairs of the three schemes in the paper's order, without the pair of no-prefetch and
+/// prefetch.
 fn orders(of: &[f64]) -> f64 {
     f64::from(u8::from(of[2] < of[1])) + f64::from(u8::from(of[1] < of[0]))
 }
 
-/// Two users and five, over the size of the relation, which the paper does not give: no size has all that it states.
+/// Two users and five, by the size of the relation, which the paper does not give. No size gives all stated
+/// values.
 fn sizes() -> Result<Block, ReproError> {
     let two = [MediaStart::default(), MediaStart::AfterFirst { bytes: CACHE_BYTES + BLOCK }];
     let mut rows = Vec::new();
@@ -217,7 +219,7 @@ fn sizes() -> Result<Block, ReproError> {
     })
 }
 
-/// Table 2 of the paper: minutes in all, transferring, switching, seeking.
+/// Table 2 of the paper: minutes in total, transferring, switching, seeking.
 const TABLE_2: [(usize, Scheme, [f64; 4]); 9] = [
     (1, Scheme::NoPrefetch, [5619.0, 19.4, 4010.0, 1527.0]),
     (1, Scheme::Prefetch, [297.3, 17.5, 2.5, 276.0]),
@@ -234,7 +236,7 @@ const TABLE_2: [(usize, Scheme, [f64; 4]); 9] = [
 const INDEXED_BYTES: u64 = 25 * GB;
 const TUPLES: u64 = INDEXED_BYTES / 300 / 10_000;
 
-/// Where the relations of the index scans lie: 5 GB on each of five tapes.
+/// The relations of the index scans: 5 GB on each of five tapes.
 fn indexed(users: usize, rng: &mut Rng) -> Vec<Relation> {
     let mut shelf = Shelf::new(13, 10 * GB);
     let part = INDEXED_BYTES / 5 / BLOCK;
@@ -254,7 +256,7 @@ fn index_scan(users: usize, scheme: Scheme, seed: u64) -> Result<(MediaOutcome, 
     let mut all = Vec::new();
     for relation in &relations {
         let list = catalog.index(relation, TUPLES, scheme, FRAGMENT_BYTES, &mut rng);
-        // Of a block a tuple or two are looked at.
+        // Only one or two tuples of a block are processed.
         let query = MediaQuery { lists: vec![list], picos_per_byte: 0 };
         all.push(MediaUser { start: MediaStart::default(), queries: vec![query] });
     }

@@ -1,4 +1,4 @@
-//! The trace strings and all that is measured with them.
+//! The trace strings and all measurements with them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,29 +13,30 @@ use crate::dbmin::workload::{Mix, QueryKind, Sharing};
 use crate::dbmin::{Grid, Point, Policy, compare, programs, windows};
 use crate::error::ReproError;
 
-/// What the scoreboard and `--only` call the experiment.
+/// The experiment's name on the scoreboard and in `--only`.
 pub(crate) const NAME: &str = "dbmin-throughput";
 /// Trace strings per kind of query for Table 2. The simulation plays the first.
 pub(super) const VARIANTS: u32 = 4;
-/// Relations and ranges of keys are drawn from it.
+/// Seed of relations and ranges of keys.
 pub(super) const SEED: u64 = 1;
-/// Numbers of concurrent queries for policies that limit how many run.
+/// Numbers of concurrent queries for policies that limit the running ones.
 pub(super) const CONCURRENT: [u32; 7] = [1, 2, 4, 8, 16, 24, 32];
-/// For those that do not. As in the paper: more take very long to measure once the system thrashes.
+/// Numbers for policies without a limit. As in the paper: larger ones take very long to measure once the
+/// system thrashes.
 pub(super) const UNLIMITED: [u32; 5] = [1, 2, 4, 8, 16];
-/// Where data are shared by two, and under feedback.
+/// Numbers where data are shared by two, and under feedback.
 pub(super) const FEWER: [u32; 5] = [2, 8, 16, 24, 32];
-/// The same without limit.
+/// The same for policies without a limit.
 pub(super) const FEWER_UNLIMITED: [u32; 2] = [2, 8];
-/// From here on memory is short.
+/// Number of queries from which memory is short.
 pub(super) const MANY: u32 = 8;
-/// The policies that know nothing of queries.
+/// The policies that ignore queries.
 pub(super) const SIMPLE: [AllocationName; 3] =
     [AllocationName::Random, AllocationName::Fifo, AllocationName::Clock];
-/// The policies that give queries frames and limit how many run by what they want.
+/// The policies that give queries frames and limit the running ones by their demand.
 pub(super) const LOCAL: [AllocationName; 3] =
     [AllocationName::WorkingSet, AllocationName::HotSet, AllocationName::Dbmin];
-/// Described in section 2 of the paper, or in other papers of its time, and not measured there.
+/// Policies described in section 2 of the paper, or in other papers of its time, and not measured there.
 pub(super) const OTHERS: [AllocationName; 4] =
     [AllocationName::Lru, AllocationName::DomainSeparation, AllocationName::GroupLru, AllocationName::Kaplan];
 
@@ -59,20 +60,20 @@ impl Traces {
         QueryTrace::clone(&self.0[&(kind, seed)])
     }
 
-    /// The two windows that are best for the working sets of the queries that are played.
+    /// The two best windows for the working sets of the queries that are played.
     fn best_windows(&self) -> Result<[Span; 2], ReproError> {
         let programs = programs(|kind, seed| self.one(kind, seed), 1, windows::OF_THE_PAPER, SEED)?;
         Ok(windows::best_two(&programs.values().flatten().collect::<Vec<_>>()))
     }
 }
 
-/// All that is measured.
+/// All measurements.
 pub(super) struct Measured {
-    /// What the paper measured, too.
+    /// The points that the paper measured too.
     pub(super) points: Vec<Point>,
-    /// M1 without sharing under policies that the paper describes only.
+    /// M1 without sharing under policies that the paper only describes.
     pub(super) others: Vec<Point>,
-    /// The working set with the windows that are best for these trace strings, without sharing.
+    /// The working set with the best windows for these trace strings, without sharing.
     pub(super) windowed: Vec<Point>,
     pub(super) windows: [Span; 2],
 }
@@ -129,7 +130,7 @@ impl Measured {
         self.point(policy, mix, sharing, concurrent).map_or(f64::NAN, |p| p.throughput_per_s)
     }
 
-    /// The same of a policy as it is evaluated first, without sharing.
+    /// The same for a policy as it is evaluated first, without sharing.
     pub(super) fn alone(&self, policy: AllocationName, mix: Mix, concurrent: u32) -> f64 {
         self.throughput(Policy::of_the_paper(policy), mix, Sharing::None, concurrent)
     }

@@ -1,8 +1,9 @@
-//! Chou & DeWitt 1985, section 4: how the throughput of many queries depends on who owns the frames of the pool.
+//! Chou & DeWitt 1985, section 4: the effect of frame ownership in the pool on the throughput of many
+//! queries.
 //!
-//! The trace strings are real: access methods run the six queries on generated relations (`coscan-access`). They
-//! are played in the hybrid simulation ([`crate::dbmin`]) under every policy, mix, degree of sharing and number of
-//! queries. `rows` compares with what the paper says, `shown` draws.
+//! The trace strings are real: access methods run the six queries on generated relations (`coscan-access`).
+//! They are played in the hybrid simulation ([`crate::dbmin`]) under every policy, mix, degree of sharing and
+//! number of queries. `rows` compares with the paper, `shown` draws.
 
 mod measured;
 mod rows;

@@ -1,9 +1,10 @@
-//! Compares with what Chou & DeWitt 1985 say: Table 2, and the statements of section 4.3 about the figures.
+//! Comparison with Chou & DeWitt 1985: Table 2, and the statements of section 4.3 about the figures.
 //!
-//! The paper gives ranges ("7 to 13 %") or an order; a range is its middle with a tolerance, an upper limit is half
-//! of it, a statement that holds is 1; words such as "thrashes" or "slightly" have a number that is ours. Each row says
-//! which (its basis), and what was chosen so that it comes out does not count. Differences are relative to the better one (footnote 11). Where a row is
-//! outside, its note says what was measured that may be the reason.
+//! The paper gives ranges ("7 to 13 %") or an order. A range becomes its middle with a tolerance, an upper
+//! limit becomes half of it, and a statement that holds is 1. Words such as "thrashes" or "slightly" have a
+//! number that is ours. Each row states its basis, and values that a choice was fitted to do not count.
+//! Differences are relative to the better one (footnote 11). If a row is outside the tolerance, its note
+//! gives measurements that may explain it.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +20,9 @@ use crate::dbmin::workload::{Mix, QueryKind, Sharing};
 use crate::dbmin::{Point, Policy};
 use crate::report::Row;
 
-/// Where the simple policies without limit are compared with their best.
+/// The number of queries at which the simple policies without limit are compared with their best.
 const THRASHING: u32 = 16;
-/// The most concurrent queries.
+/// The maximum number of concurrent queries.
 const MOST: u32 = 32;
 
 pub(crate) fn rows(measured: &Measured, traces: &Traces) -> Vec<Row> {
@@ -43,7 +44,7 @@ pub(crate) fn rows(measured: &Measured, traces: &Traces) -> Vec<Row> {
     rows
 }
 
-/// A row whose value is the median of what was measured; the note is kept if it is outside.
+/// A row whose value is the median of the measurements; the note is kept if the row is outside the tolerance.
 fn row(quantity: String, paper: f64, measured: &[f64], tolerance: f64, note: &str) -> Row {
     let mut row = Row::of_median(NAME, quantity, paper, measured, 1, tolerance);
     if !row.within {
@@ -52,14 +53,14 @@ fn row(quantity: String, paper: f64, measured: &[f64], tolerance: f64, note: &st
     row
 }
 
-/// The row with what was fitted to it, which takes it out of the count.
+/// The row with a description of the fit, which excludes it from the count.
 fn fitted(mut row: Row, how: &str) -> Row {
     let stop = if row.note.is_empty() { "" } else { "; " };
     row.note = format!("fitted: {how}{stop}{}", row.note);
     row.on(Basis::Fitted)
 }
 
-/// Why the rows under full sharing do not count.
+/// The reason why the rows under full sharing do not count.
 const CHOSEN_FOR_SHARING: &str = "one trace string for each kind of query, and temporary files that copies share, were \
     chosen because with them throughput rises with the degree of sharing, as the paper says";
 
@@ -98,8 +99,8 @@ fn table_2(traces: &Traces) -> Vec<Row> {
     QueryKind::ALL.into_iter().flat_map(of_kind).collect()
 }
 
-/// By how much DBMIN is ahead of the other two that limit queries by what they want, without sharing and where
-/// memory is short.
+/// The lead of DBMIN over the other two policies that limit queries by their demand, without sharing and with
+/// short memory.
 fn leads(measured: &Measured, mix: Mix, gaps: &str) -> [Row; 3] {
     let many = || CONCURRENT.into_iter().filter(|n| *n >= MANY);
     let ahead = |of: &dyn Fn(u32) -> f64| -> Vec<f64> {
@@ -132,7 +133,7 @@ fn leads(measured: &Measured, mix: Mix, gaps: &str) -> [Row; 3] {
     ]
 }
 
-/// How far one throughput is ahead of another, relative to the better one.
+/// The lead of one throughput over another, relative to the better one.
 fn ahead(this: f64, other: f64) -> f64 {
     (this - other) / this.max(other)
 }
@@ -143,8 +144,8 @@ fn thrashing(measured: &Measured, mix: Mix, policy: AllocationName) -> Row {
     row(format!("{policy} thrashes: at {THRASHING} queries of its best, {mix}"), 0.25, &[left], 1.0, "")
 }
 
-/// "Before severe thrashing occurred, CLOCK was generally better than both": in how many of the cases with few
-/// queries.
+/// "Before severe thrashing occurred, CLOCK was generally better than both": the number of cases with few
+/// queries in which it is.
 fn clock_is_best(measured: &Measured) -> Row {
     let cases = Mix::ALL.into_iter().flat_map(|mix| [1, 2, 4].map(|n| (mix, n)));
     let (best, others): (Vec<_>, Vec<_>) = cases.partition(|(mix, n)| {
@@ -183,8 +184,9 @@ fn sharing_helps(measured: &Measured) -> Row {
     )
 }
 
-/// What full sharing makes of the differences at the most queries. For M1 and M2 policies are close, RAND and FIFO
-/// "slightly" below the others; for M3 they diverge, which is taken as the lowest being below three quarters.
+/// The effect of full sharing on the differences at the maximum number of queries. For M1 and M2 policies are
+/// close, with RAND and FIFO "slightly" below the others. For M3 they diverge, which is read as a lowest
+/// below three quarters.
 fn convergence(measured: &Measured, mix: Mix) -> Vec<Row> {
     let of = |policy| measured.throughput(Policy::of_the_paper(policy), mix, Sharing::Full, MOST);
     let lowest_of =
@@ -244,8 +246,8 @@ fn load_control(measured: &Measured, mix: Mix, gaps: &str) -> Vec<Row> {
     ]
 }
 
-/// How many of the references to pages used before come later than the longer window of the working set: what it
-/// has dropped by then.
+/// The share of references to pages used before that come later than the longer window of the working set.
+/// The working set has dropped these pages by then.
 fn gaps(traces: &Traces) -> String {
     let share = |kind: QueryKind| {
         let own = traces.0.iter().filter(|((k, _), _)| *k == kind);

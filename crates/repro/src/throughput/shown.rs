@@ -1,4 +1,4 @@
-//! What the report shows of the experiment: a figure and a table for each mix and degree of sharing.
+//! The report's part about the experiment: a figure and a table for each mix and degree of sharing.
 
 use coscan_pool::allocation::load_control::LoadControlName;
 

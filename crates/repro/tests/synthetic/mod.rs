@@ -1,9 +1,10 @@
 //! Trace strings made by hand after the six base queries of Chou & DeWitt 1985, for tests.
 //!
-//! The patterns of reference are those that the operators of Table 3 have over relations of 182-byte tuples, 22 to a
-//! page; processor times, disk operations and hot sets are those of Table 2. How much time goes where inside a query
-//! is invented: a query's time is spread over its references by rough weights. Results are written to a file of the
-//! query's own, of a length that makes up the disk operations of Table 2. Nested loops compare page with page.
+//! The patterns of reference are those of the operators of Table 3 over relations of 182-byte tuples, 22 to a
+//! page. Processor times, disk operations and hot sets are those of Table 2. The distribution of time inside
+//! a query is invented: a query's time is spread over its references by rough weights. Results are written to
+//! a separate file of the query, whose length makes up the disk operations of Table 2. Nested loops compare
+//! page with page.
 
 use coscan_pool::locality::{LocalReplacement, Pattern};
 use coscan_repro::dbmin::workload::QueryKind;
@@ -93,7 +94,7 @@ fn nested_loops(t: &mut Builder) {
     for outer in 0..OUTER_PAGES {
         t.read(selected, outer, 1);
         for page in 0..14 {
-            // Tuple by tuple of a page with those of another.
+            // Each tuple of a page with those of another.
             for _ in 0..4 {
                 t.read(inner, page, 6);
             }
@@ -127,12 +128,12 @@ fn hash_join(t: &mut Builder) {
 
 struct Builder {
     files: Vec<TracedFile>,
-    /// What happens, each with the weight of the processor time before it.
+    /// The operations, each with the weight of the processor time before it.
     ops: Vec<(u64, PageOp)>,
     open: Vec<u32>,
     instances: u32,
     rng: fastrand::Rng,
-    /// Result tuples and the page they go to.
+    /// Result tuples and their page.
     result: (u32, u32),
 }
 
@@ -184,13 +185,13 @@ impl Builder {
         self.write_page(result, self.result.1, weight);
     }
 
-    /// A tuple of this many was added to the result, which is to be this many pages long.
+    /// Adds one of `tuples` result tuples; together they fill `pages` pages.
     fn result_due(&mut self, tuples: u32, pages: u32) {
         self.result.0 += 1;
         self.result.1 = (self.result.0 * pages / tuples).min(pages - 1);
     }
 
-    /// A range of A by the clustered index; what is done with every tuple is the caller's.
+    /// Selects a range of A by the clustered index; the caller processes every tuple.
     fn select(&mut self, tuples: u32, mut each: impl FnMut(&mut Self, u32)) {
         let index = self.open("A.clustered", Pattern::HierarchicalThenSequential, 1);
         let data = self.open("A", Pattern::StraightSequential, 1);

@@ -1,4 +1,4 @@
-//! The end of a world: without faults, and with a fair host, everything has to finish.
+//! The end of a world: without faults and with a fair host, everything must finish.
 
 use coscan_trace::Columns;
 
@@ -10,12 +10,13 @@ use crate::fuzz::violation::{Kind, Violation, check};
 const ROUND_NS: u64 = 1_000_000;
 
 impl Player<'_> {
-    /// Plays a fair host without faults: every load finishes, and every worker consumes its chunk and asks for the next.
-    /// Workers of scans that stop only give back what they are asked for. All other scans must end, in a number of
-    /// events bounded by the work. Then the rest is cancelled, and nothing may be left behind.
+    /// Plays a fair host without faults: every load finishes, and every worker consumes its chunk and
+    /// requests the next. Workers of scans that stop only return chunks that they are asked for. All other
+    /// scans must end, in a number of events bounded by the work. Then the rest is cancelled, and everything
+    /// must be released.
     ///
     /// # Errors
-    /// What a check of the core or of the books found wrong, or that somebody waits forever.
+    /// The first error that a check of the core or of the books found, or a worker that waits forever.
     pub fn run_out(&mut self) -> Result<(), Violation> {
         let limit = self.events + self.events_allowed();
         while self.unfinished().next().is_some() {
@@ -47,7 +48,7 @@ impl Player<'_> {
         500 + 20 * work * (scans + 1)
     }
 
-    /// Scans that have begun, are not over and do not stop.
+    /// Scans that have begun, have not ended and do not stop.
     fn unfinished(&self) -> impl Iterator<Item = usize> {
         let begun = self.books.scans.iter().enumerate().filter_map(|(at, scan)| Some((at, scan.as_ref()?)));
         let open = begun.filter(|(_, s)| matches!(s.progress, Progress::Running | Progress::Failed));
@@ -78,7 +79,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Ends what is left and looks for what was left behind.
+    /// Ends the rest and checks that everything was released.
     fn clear(&mut self) -> Result<(), Violation> {
         self.points(0)?;
         for at in 0..self.books.scans.len() {
