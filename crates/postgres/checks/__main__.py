@@ -1,4 +1,4 @@
-"""Runs the tests, or says in one line why not: `make postgres-test`."""
+"""Runs the tests, or prints in one line what is missing: `make postgres-test`."""
 
 import os
 import sys

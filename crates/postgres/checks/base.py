@@ -1,6 +1,6 @@
 """The server of all tests, and the cluster of a class of tests, with its tables.
 
-A cluster has small chunks, little memory, and registers every scan, so that small tables show what big ones do.
+A cluster has small chunks and little memory, and registers every scan, so that small tables behave like big ones.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ OFF = "SET coscan.enabled = off;"
 
 @functools.cache
 def server() -> Server:
-    """The server's programs with the extension; they are removed when the tests are over."""
+    """The server's programs with the extension; they are removed after the tests."""
     try:
         install_packages()
     except Missing as missing:
@@ -126,13 +126,13 @@ class Base(unittest.TestCase):
         cls.cluster.sql(cls.tables)
 
     def assert_at_rest(self) -> None:
-        """No scan holds a slot, no frame is held, and the fetcher serves."""
+        """Asserts that all slots and frames are free, and that the fetcher serves."""
         self.cluster.wait_until("count(*) = 0 FROM coscan_scans")
         self.assertEqual(self.cluster.one("SELECT count(*) FROM coscan_chunks"), "0")
         self.cluster.wait_until("fetcher_pid IS NOT NULL FROM coscan_stats")
 
     def wait_for_scan(self) -> int:
-        """Waits until a scan has chunks; the backend's process id."""
+        """Waits until a scan has chunks; returns the backend's process id."""
         self.cluster.wait_until("count(*) > 0 FROM coscan_scans WHERE chunks_done > 2")
         return int(self.cluster.sql("SELECT pid FROM coscan_scans ORDER BY chunks_done DESC LIMIT 1")[0])
 

@@ -1,13 +1,13 @@
-"""What the extension costs those who do not profit, and how it bears many queries.
+"""Costs of the extension for queries that gain nothing from it, and its behaviour with many queries.
 
     python3 -m checks.costs cached          single scans of a table in shared buffers, with and without
     python3 -m checks.costs pgbench         transactions with and without, alone and beside scans
     python3 -m checks.costs many            1 to 48 queries under limits of memory and disk (as root)
 
-`cached` takes turns between two sessions without, one under relevance and one under attach, and compares what the
-backend's processor time was (/proc/PID/schedstat): that is a fair comparison also on a machine that has other work. The
-two sessions without show how far the measure is to be trusted. `many` starts 1, 2, 4, ... queries with a delay of the
-time alone over their number, as the 2004 report did (section 5.2).
+`cached` alternates between two sessions without the extension, one under relevance and one under attach. It compares the
+processor times of the backends (/proc/PID/schedstat), so the comparison is fair even on a machine that does other work.
+The two sessions without the extension show the error of the measurement. `many` starts 1, 2, 4, ... queries with a delay
+of the time alone divided by their number, as in the 2004 report (section 5.2).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MANY_SYSTEMS = {
 
 
 class Session:
-    """A session that is asked again and again."""
+    """A session that runs repeated statements."""
 
     def __init__(self, cluster: Cluster, settings: str) -> None:
         self.process = subprocess.Popen(
@@ -63,7 +63,7 @@ class Session:
 
 
 def cached(cluster: Cluster, runs: int, gigabytes: float) -> None:
-    """Single scans of a table that lies in shared buffers."""
+    """Single scans of a table in shared buffers."""
     cluster.settings |= {"shared_buffers": f"{round(gigabytes * 1400) + 64}MB", "coscan.min_table_size": 0}
     with cluster:
         load(cluster, gigabytes)
@@ -99,7 +99,7 @@ def pgbench(cluster: Cluster, seconds: int, runs: int, gigabytes: float) -> None
         cluster.server.run("pgbench", "-h", cluster.server.folder, "-p", cluster.port, "-U", "postgres", "-i", "-s", 10, "-q", "postgres")
         cluster.stop()
     for run in range(runs):
-        # In turns, so that what changes on the machine meets both.
+        # Alternating, so that changes of the machine affect both systems.
         for system, enabled in sorted(systems.items(), reverse=run % 2 == 0):
             cluster.settings["coscan.enabled"] = "on" if enabled else "off"
             with cluster:
@@ -116,7 +116,7 @@ def pgbench(cluster: Cluster, seconds: int, runs: int, gigabytes: float) -> None
 
 @contextlib.contextmanager
 def scans(cluster: Cluster, number: int):
-    """So many sessions that scan all the time."""
+    """Sessions that scan all the time."""
     loop = f"{SESSION} DO $$ BEGIN LOOP PERFORM count(*) FROM lineitem WHERE l_suppkey = 77; END LOOP; END $$"
     sessions = []
     for _ in range(number):
@@ -131,7 +131,7 @@ def scans(cluster: Cluster, number: int):
 
 
 def transactions(cluster: Cluster, options: list[object]) -> tuple[float, float]:
-    """Transactions per second, and the milliseconds in which 99 of 100 end."""
+    """Transactions per second, and the 99th percentile of their latency in milliseconds."""
     with tempfile.TemporaryDirectory(dir=cluster.server.folder) as logs:
         cluster.server.own(Path(logs))
         out = cluster.server.run(

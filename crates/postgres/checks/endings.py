@@ -1,4 +1,4 @@
-"""Scans that do not end as they should, and a fetcher or a server in trouble: nothing is left behind, no query is lost."""
+"""Scans that end abnormally, and failures of the fetcher or the server: everything is released, and no query is lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .server import Failed, finish
 
 
 class Endings(Base):
-    """Scans that do not end as they should leave nothing behind."""
+    """Scans that end abnormally release everything."""
 
     def test_cancellation(self) -> None:
         self.ended_by("pg_cancel_backend", "canceling statement due to user request")
@@ -113,7 +113,7 @@ class Endings(Base):
 
 
 class Trouble(Base):
-    """The fetcher in trouble, and whole servers."""
+    """Failures of the fetcher and of whole servers."""
 
     def test_a_panic_loses_no_query(self) -> None:
         before = self.stat("restarts")

@@ -21,7 +21,7 @@ SESSION = "SET max_parallel_workers_per_gather = 0; SET jit = off; "
 
 
 def forget_files(cluster: Cluster) -> None:
-    """Drops the cluster's files from the page cache, and nobody else's."""
+    """Drops the cluster's files from the page cache, and no others."""
     os.sync()
     for path in (cluster.data / "base").rglob("*"):
         if path.is_file():
@@ -51,7 +51,7 @@ class LimitedRun:
         self.group.__exit__()
 
     def time(self, queries: list[tuple[float, str]]) -> tuple[list[float], int]:
-        """Starts queries so many seconds after the beginning; how long each took, and the bytes read for all."""
+        """Starts each query after its delay in seconds; returns the time of each, and the bytes read for all."""
         before, start = self.group.bytes_read(), time.monotonic()
         waiting, running, took = sorted(enumerate(queries), key=lambda q: q[1][0]), {}, [0.0] * len(queries)
         while waiting or running:

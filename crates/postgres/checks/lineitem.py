@@ -1,6 +1,6 @@
 """A lineitem table, made by the server itself, and the two kinds of Query 1 of the 2004 report.
 
-Columns and widths are those of TPC-H, values only resemble it: a scan does not look at more.
+Columns and widths are those of TPC-H, and values resemble it. That suffices for scans.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ QUERY_1 = """SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedp
 
 
 def query_1(percent: float) -> str:
-    """Query 1 that aggregates so many percent of the rows: few are bound by the disk, many by the processor."""
+    """Query 1 over a percentage of the rows: with few rows the disk limits it, with many the processor."""
     return QUERY_1.format(days=max(1, round(25 * percent)))
 
 
 def load(cluster: Cluster, gigabytes: float) -> int:
-    """Makes the table; its bytes."""
+    """Makes the table; returns its size in bytes."""
     cluster.sql(TABLE.format(rows=round(ROWS_PER_GB * gigabytes)), timeout=3600)
     cluster.sql("VACUUM (FREEZE, ANALYZE) lineitem; CHECKPOINT", timeout=3600)
     return table_bytes(cluster)

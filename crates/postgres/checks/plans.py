@@ -1,4 +1,4 @@
-"""Which scans cooperate, and what plans, views and recordings say of them."""
+"""The choice of cooperative scans, and their description in plans, views and recordings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .server import TARGET, Failed, finish
 
 
 class Plans(Base):
-    """Which scans cooperate, and what is said of them."""
+    """The choice of cooperative scans, and their description."""
 
     settings = {"coscan.trace": "run"}
 

@@ -1,11 +1,11 @@
-"""PostgreSQL's own regression and isolation suites, against a server without the extension and against one where every
-scan of every table cooperates. Both have to give the same results, but for the name of the scan node in plans.
+"""PostgreSQL's own regression and isolation suites, on a server without the extension and on one where every scan of every
+table cooperates. Both must give the same results, except for the name of the scan node in plans.
 
     python3 -m checks.regress [--suite regress|isolation] [--source FOLDER]
 
-The suites come from the source package of the server's version, or of the version nearest to it that can be had: what
-is compared is two runs, so an expected file that is older than the server does no harm. $COSCAN_PG_SOURCE names an
-unpacked source tree instead.
+The suites come from the source package of the server's version, or of the nearest available version. An expected file that
+is older than the server is harmless, because two runs are compared. $COSCAN_PG_SOURCE names an unpacked source tree
+instead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SUITES = {
 
 
 def download(folder: Path) -> Path:
-    """The source tree of the server, by apt from the sources of the packages it installs; nothing of the system is changed."""
+    """The source tree of the server, by apt from the sources of its packages; the system stays unchanged."""
     if not shutil.which("apt-get"):
         raise Missing("the regression suite comes with PostgreSQL's source: unpack it and name it in COSCAN_PG_SOURCE")
     lists = folder / "lists"
@@ -65,8 +65,8 @@ ADDED = re.compile(
 
 
 def normalise(text: str) -> list[str]:
-    """The lines of a result without what a cooperative scan adds to plans, and without the name of its node; some tests
-    look for that name themselves and warn."""
+    """The lines of a result without the additions of cooperative scans to plans, and without the name of their node. Some
+    tests search for that name themselves and warn."""
     lines, dropped = [], 0
     for line in text.splitlines():
         if ADDED.fullmatch(line.strip()):
@@ -85,7 +85,7 @@ def normalise(text: str) -> list[str]:
 
 
 def run_suite(server: Server, suite: str, source: Path, name: str, settings: dict[str, object], preload: bool) -> tuple[Path, str]:
-    """Runs a suite; the folder of its results and the program's summary."""
+    """Runs a suite; returns the folder of its results and the program's summary."""
     program, schedule = SUITES[suite]
     folder = source / "src/test" / suite
     results = server.folder / f"results-{name}"
@@ -111,8 +111,8 @@ def run_suite(server: Server, suite: str, source: Path, name: str, settings: dic
 
 
 def compare(without: Path, with_extension: Path) -> tuple[list[str], list[str]]:
-    """The differences between two runs as text, and the files that differ in the order of rows alone: queries without
-    ORDER BY, for which a scan of several chunks joined another one."""
+    """The differences between two runs as text, and the files that differ only in the order of rows. These have queries
+    without ORDER BY, for which a scan of several chunks joined another one."""
     found, reordered = [], []
     for path in sorted(without.glob("*.out")):
         other = with_extension / path.name
@@ -135,7 +135,7 @@ def build_library(server: Server, source: Path) -> None:
 
 
 def run(suites: list[str], tree: Path | None = None, keep: Path | None = None) -> int:
-    """Runs suites without and with the extension and prints how they compare; 1 if they differ."""
+    """Runs suites without and with the extension and prints the comparison; returns 1 if they differ."""
     tree = tree or (Path(os.environ["COSCAN_PG_SOURCE"]) if "COSCAN_PG_SOURCE" in os.environ else None)
     with tempfile.TemporaryDirectory(prefix="coscan-regress-") as temporary:
         folder = Path(temporary)

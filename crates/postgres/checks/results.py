@@ -1,4 +1,4 @@
-"""What queries give while scans cooperate, against the same statements without: in clusters of several kinds."""
+"""Results of queries with cooperative scans, compared with the same statements without, in clusters of several kinds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Results(Base):
 
     def test_shapes_under_every_policy(self) -> None:
         for policy in self.policies():
-            # All shapes under those that most sessions will use, a sample under the others.
+            # All shapes under the most common policies, a sample under the others.
             for shape in SHAPES if policy in ("attach", "relevance") else SHAPES[::4]:
                 with self.subTest(policy=policy, shape=shape):
                     rows = self.cluster.sql(f"SET coscan.policy = '{policy}'; {SERIAL} {shape}")
@@ -104,7 +104,7 @@ class Tiny(Base):
 
 
 class Standby(Base):
-    """A hot standby serves cooperative scans, and they do not hold up what is replayed."""
+    """A hot standby serves cooperative scans, and they do not delay the replay."""
 
     settings = {"wal_level": "replica", "max_wal_senders": 4, "hot_standby_feedback": "on"}
 
@@ -127,7 +127,7 @@ class Standby(Base):
 
 
 class Absent(unittest.TestCase):
-    """Without the library nothing is different, and the functions say what is missing."""
+    """Without the library the server behaves as usual, and the functions say what is missing."""
 
     def test_not_preloaded(self) -> None:
         with Cluster(server(), "absent", {"shared_buffers": "16MB"}, preload=False) as cluster:

@@ -1,7 +1,7 @@
-"""A PostgreSQL server with the extension, without installing either: the server's files are copied into a folder of
-ours, where `make install` puts the extension, and clusters run there under an unprivileged user.
+"""A PostgreSQL server with the extension, without installing either. The server's files are copied into a separate folder,
+where `make install` puts the extension. Clusters run there under an unprivileged user.
 
-Nothing here tests or measures.
+This module neither tests nor measures.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ USERS = ("postgres", "nobody")
 
 
 class Missing(Exception):
-    """What is not there, and how to get it."""
+    """A missing program or file, and the way to get it."""
 
 
 def exit_with(main: Callable[[], int]) -> NoReturn:
-    """Runs a command and ends the process; says in one line what is missing."""
+    """Runs a command and ends the process; prints in one line what is missing."""
     try:
         sys.exit(main())
     except Missing as missing:
@@ -38,7 +38,7 @@ def exit_with(main: Callable[[], int]) -> NoReturn:
 
 
 def _program(name: str) -> Path:
-    """A program of the server's; the packages keep them out of the search path."""
+    """The path of one of the server's programs; the packages keep them out of the search path."""
     path = Path(f"/usr/lib/postgresql/{MAJOR}/bin/{name}")
     found = path if path.exists() else shutil.which(name)
     if not found:
@@ -51,7 +51,7 @@ def _pg_config(option: str) -> str:
 
 
 def install_packages() -> None:
-    """Tries to get server and development files where that is possible; otherwise says why not."""
+    """Tries to install server and development files if possible; otherwise says what is missing."""
     try:
         find()
         return
@@ -66,7 +66,7 @@ def install_packages() -> None:
 
 
 def find() -> None:
-    """Checks that server and development files are there, of the version that is supported."""
+    """Checks that server and development files of the supported version are installed."""
     version = _pg_config("--version")
     if not version.startswith(f"PostgreSQL {MAJOR}."):
         raise Missing(f"{version} is here, the extension supports {MAJOR}: apt-get install {PACKAGES}")
@@ -78,7 +78,7 @@ def find() -> None:
 
 
 def unprivileged() -> pwd.struct_passwd | None:
-    """The user to run the server under, which refuses to be run by root; none if we are not root."""
+    """The user that runs the server, which refuses to run as root; none if this process does not run as root."""
     if os.geteuid() != 0:
         return None
     for name in USERS:
@@ -90,14 +90,14 @@ def unprivileged() -> pwd.struct_passwd | None:
 
 
 class Server:
-    """The server's files with the extension among them, in `folder`."""
+    """The server's files including the extension, in `folder`."""
 
     def __init__(self, folder: Path, target: Path) -> None:
         find()
         self.folder = folder
         self.user = unprivileged()
         folder.mkdir(parents=True, exist_ok=True)
-        # Files are found relative to the program, so a copy of the tree is a server of its own.
+        # Files are found relative to the program, so a copy of the tree is a separate server.
         for option in ("--bindir", "--pkglibdir"):
             here = Path(_pg_config(option))
             shutil.copytree(here, folder / here.relative_to("/"), dirs_exist_ok=True, ignore=shutil.ignore_patterns("bitcode", "pgxs"))
@@ -112,20 +112,20 @@ class Server:
         self.own(folder, recursive=False)
 
     def own(self, path: Path, recursive: bool = True) -> None:
-        """Gives a file or folder to the user that the server runs under."""
+        """Makes the server's user the owner of a file or folder."""
         if self.user:
             for each in [path, *(path.rglob("*") if recursive else ())]:
                 os.chown(each, self.user.pw_uid, self.user.pw_gid)
 
     def command(self, program: str, *arguments: object) -> list[str]:
-        """A command line that runs one of the server's programs under that user."""
+        """A command line that runs one of the server's programs as that user."""
         drop = []
         if self.user:
             drop = ["setpriv", f"--reuid={self.user.pw_uid}", f"--regid={self.user.pw_gid}", "--clear-groups"]
         return drop + [str(self.bin / program), *map(str, arguments)]
 
     def run(self, program: str, *arguments: object) -> str:
-        """Runs one of the server's programs and returns what it printed."""
+        """Runs one of the server's programs and returns its output."""
         done = subprocess.run(self.command(program, *arguments), capture_output=True, text=True, cwd=self.folder, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{program} failed\n{done.stdout}{done.stderr}")
@@ -160,11 +160,11 @@ class Cluster:
         }
 
     def create(self, *options: str) -> None:
-        """Makes the cluster's folder."""
+        """Creates the cluster's folder."""
         self.server.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-N", *options)
 
     def configure(self) -> None:
-        """Writes the settings down."""
+        """Writes the settings."""
         text = "".join(f"{key} = '{value}'\n" for key, value in self.settings.items())
         path = self.data / "postgresql.auto.conf"
         path.write_text(text)
@@ -183,7 +183,7 @@ class Cluster:
         self.server.run("pg_ctl", "-D", self.data, "-m", mode, "-t", "120", "-w", "stop")
 
     def reload(self) -> None:
-        """Makes the server read its settings again."""
+        """Reloads the server's settings."""
         self.configure()
         self.server.run("pg_ctl", "-D", self.data, "reload")
 
@@ -204,7 +204,7 @@ class Cluster:
             self.stop("immediate")
 
     def psql(self, sql: str) -> subprocess.Popen[str]:
-        """Begins to run statements in a session of their own."""
+        """Starts statements in a new session."""
         command = [str(self.server.bin / "psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=terse", "-f", "-"]
         process = subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         process.stdin.write(sql)
@@ -213,7 +213,7 @@ class Cluster:
         return process
 
     def sql(self, sql: str, timeout: float = 120) -> list[str]:
-        """Runs statements in a session of their own; the rows of all of them."""
+        """Runs statements in a new session; returns the rows of all of them."""
         return finish(self.psql(sql), timeout)
 
     def one(self, sql: str) -> str:
@@ -242,7 +242,7 @@ class Cluster:
 
 
 def finish(process: subprocess.Popen[str], timeout: float = 120) -> list[str]:
-    """Waits for a session to end; its rows, or `Failed`."""
+    """Waits for a session to end; returns its rows, or raises `Failed`."""
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:

@@ -1,13 +1,13 @@
-"""Table 4 of the 2004 report: two queries over lineitem alone, at the same time, and one after the other has begun.
+"""Table 4 of the 2004 report: two queries over lineitem alone, at the same time, and with a delay.
 
     python3 -m checks.table4 [--gigabytes 1] [--memory-mb 256] [--runs 5]        (as root)
 
-Homogeneous are two instances of Query 1 that few rows pass; in the heterogeneous run all rows pass the second one's
-filter. De-synchronised, the second one starts when the first would be half done alone. Medians over the runs; the
-report's seconds stand beside them.
+The homogeneous run has two instances of Query 1 with few matching rows. In the heterogeneous run all rows match the filter
+of one. De-synchronised, the second query starts after half of the fast one's time alone. The results are medians over the
+runs, beside the report's seconds.
 
-The disk is as fast, unless --read-mb says otherwise, that the fast query is bound by it and the slow one by the
-processor, in the report's ratio: alone, the slow one takes 249/127 of the fast one's time on the plain server.
+Unless --read-mb is given, the disk's speed is chosen so that it limits the fast query, and the processor the slow one, in
+the report's ratio: alone, the slow one takes 249/127 of the fast one's time on the plain server.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ REPORT = {
 
 
 def calibrate(cluster: Cluster, options: argparse.Namespace, size: int) -> int:
-    """Megabytes per second at which the slow query alone takes the report's multiple of the fast one's time."""
+    """The disk speed in MB/s at which the slow query alone takes the report's multiple of the fast one's time."""
     cluster.settings |= SYSTEMS["PostgreSQL"]
     with LimitedRun(cluster, options.memory_mb << 20, UNLIMITED) as limited:
         (seconds,), _ = limited.time([(0.0, query_1(options.slow_percent))])
@@ -70,7 +70,7 @@ def measure(cluster: Cluster, options: argparse.Namespace, system: str) -> dict[
     }
     for kind, second in (("homogeneous", fast), ("heterogeneous", slow)):
         for scenario, delay in (("synchronised", 0.0), ("de-synchronised", fast_alone / 2)):
-            # The slow query is the first of a heterogeneous pair: the fast one meets it half way.
+            # The slow query is the first of a heterogeneous pair; the fast one starts after the delay.
             order = [(delay, fast), (0.0, second)] if kind == "heterogeneous" else [(0.0, fast), (delay, second)]
             took, read = run(order)
             found[kind][scenario] = (took[0], took[1], read / 1e9)
@@ -78,7 +78,7 @@ def measure(cluster: Cluster, options: argparse.Namespace, system: str) -> dict[
 
 
 def median(runs: list[dict], kind: str, scenario: str) -> tuple[float, float, float]:
-    """The medians of both queries' times and of what was read."""
+    """The medians of both queries' times and of the gigabytes read."""
     return tuple(statistics.median(run[kind][scenario][i] for run in runs) for i in range(3))
 
 

@@ -1,5 +1,5 @@
 /*
- * What lies in shared buffers, without touching it.
+ * Look-ups in shared buffers, without a use of the pages.
  */
 #include "coscan.h"
 
@@ -23,7 +23,7 @@ coscan_is_cached(const RelFileNode *file, BlockNumber block)
 	return found >= 0;
 }
 
-/* Whether pages looked up at even distances are all there. */
+/* True if all sampled pages, at even distances, are in shared buffers. */
 bool
 coscan_seems_cached(const RelFileNode *file, BlockNumber first, BlockNumber end, uint32 samples)
 {

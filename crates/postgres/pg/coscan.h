@@ -1,12 +1,12 @@
 /*
- * What the parts of the extension have in common: settings, shared memory, and who does what.
+ * Common declarations of the extension: settings and shared memory.
  *
  * module.c    settings, hooks, shared memory, the background worker's registration
- * plan.c      which sequential scans of a plan become cooperative
+ * plan.c      the choice of sequential scans that become cooperative
  * scan.c      the scan node
- * explain.c   what EXPLAIN says of it
- * cached.c    what lies in shared buffers
- * lease.c     a backend's hold on a slot: taking chunks, giving the slot back, also after an error
+ * explain.c   its part of EXPLAIN
+ * cached.c    look-ups in shared buffers
+ * lease.c     a backend's lease of a slot: taking chunks, returning the slot, also after an error
  * fetcher.c   the process that owns the manager: slots to events, commands to actions
  * pages.c     the fetcher's frames: reading and pinning pages
  * views.c     the functions behind the views
@@ -32,20 +32,20 @@
 #error "coscan supports PostgreSQL 15"
 #endif
 
-/* Mailboxes of a scan: chunks that are handed out to it at a time. */
+/* Mailboxes of a scan: the maximum number of chunks delivered to it at a time. */
 #define COSCAN_MAILBOXES 8
 
 /*
- * A mailbox is one 64-bit word, so that whoever changes it sees at once whose it is: the slot's generation, what
- * the mailbox is doing, how its chunk came, and the chunk.
+ * A mailbox is one 64-bit word, so that each change checks the owner in the same operation. The word has the slot's
+ * generation, the state of the mailbox, the origin of its chunk, and the chunk.
  */
 typedef enum MailboxState
 {
-	MAILBOX_EMPTY,				/* the fetcher's turn */
-	MAILBOX_DELIVERED,			/* a chunk lies ready */
+	MAILBOX_EMPTY,				/* the fetcher may fill it */
+	MAILBOX_DELIVERED,			/* a chunk is ready */
 	MAILBOX_TAKEN,				/* a backend is reading it */
-	MAILBOX_DONE,				/* it is finished */
-	MAILBOX_DONE_MISSED			/* it is finished, and pages of it had gone from shared buffers */
+	MAILBOX_DONE,				/* the backend has finished it */
+	MAILBOX_DONE_MISSED			/* finished, and pages were missing in shared buffers */
 } MailboxState;
 
 #define MAILBOX_WORD(generation, state, source, chunk) \
@@ -57,8 +57,8 @@ typedef enum MailboxState
 
 /*
  * FREE -> CLAIMED and -> ACTIVE by the backend, -> LEAVING by the backend, -> FREE by the fetcher, or by the
- * backend if the fetcher it registered with is no more. Each claim makes a new generation: who waits for an
- * answer compares that, for the state may have gone round meanwhile.
+ * backend if its fetcher has ended. Each claim makes a new generation. A process that waits for an answer compares
+ * the generation, because the state may have gone through the whole cycle meanwhile.
  */
 typedef enum SlotState
 {
@@ -72,11 +72,11 @@ typedef struct CoscanSlot
 {
 	pg_atomic_uint32 state;
 	pg_atomic_uint32 generation;
-	pg_atomic_uint32 finished;	/* nothing will be delivered that is not in a mailbox by now */
-	pg_atomic_uint32 failed;	/* the scan is to go on by itself */
+	pg_atomic_uint32 finished;	/* all remaining chunks are in mailboxes */
+	pg_atomic_uint32 failed;	/* the scan must continue alone */
 
-	/* What the scan announces; constant while it is active. */
-	uint64		epoch;			/* of the fetcher it registered with */
+	/* The scan's announcement; constant while it is active. */
+	uint64		epoch;			/* of its fetcher */
 	int			pid;
 	Oid			database;
 	Oid			relid;
@@ -84,15 +84,15 @@ typedef struct CoscanSlot
 	bool		permanent;
 	uint32		policy;
 	uint32		chunks;
-	uint32		first;			/* chunk that it needs; all before it were read alone */
+	uint32		first;			/* chunk that it needs; earlier ones were read alone */
 	uint32		nmailboxes;
 	BlockNumber nblocks;
 	TimestampTz started;
 
-	/* To look at. */
+	/* For views. */
 	pg_atomic_uint32 delivered;
 	pg_atomic_uint32 done;
-	pg_atomic_uint32 waiting;	/* processes that wait for a chunk now */
+	pg_atomic_uint32 waiting;	/* processes that wait for a chunk */
 	pg_atomic_uint32 waits;
 	pg_atomic_uint32 from[3];	/* deliveries by source */
 
@@ -100,7 +100,7 @@ typedef struct CoscanSlot
 	pg_atomic_uint64 mailboxes[COSCAN_MAILBOXES];
 } CoscanSlot;
 
-/* A frame as others see it. */
+/* The public state of a frame. */
 typedef struct CoscanFrameInfo
 {
 	Oid			database;
@@ -115,7 +115,7 @@ typedef enum CoscanCounter
 {
 	COUNT_SCANS,				/* scans that registered */
 	COUNT_NO_SLOT,				/* scans that found no free slot */
-	COUNT_ALONE,				/* scans that went on by themselves */
+	COUNT_ALONE,				/* scans that continued alone */
 	COUNT_CHUNKS_READ,
 	COUNT_CHUNKS_CACHED,
 	COUNT_CHUNKS_SHARED,
@@ -135,7 +135,7 @@ typedef enum CoscanCounter
 
 typedef struct CoscanShared
 {
-	/* Odd while a fetcher serves; it grows when one begins and when it ends. */
+	/* Odd while a fetcher serves; incremented at its begin and at its end. */
 	pg_atomic_uint64 epoch;
 	pg_atomic_uint64 heartbeat;
 	Latch	   *fetcher_latch;
@@ -143,7 +143,7 @@ typedef struct CoscanShared
 
 	pg_atomic_uint32 registered;	/* scans that the fetcher serves */
 
-	/* Orders of the SQL functions. */
+	/* Requests of the SQL functions. */
 	pg_atomic_uint32 forced_policy; /* a policy's number, or COSCAN_NO_POLICY */
 	pg_atomic_uint32 panic;
 
@@ -196,7 +196,7 @@ extern PGDLLEXPORT void coscan_fetcher_main(Datum arg);
 /* lease.c */
 typedef struct CoscanLease CoscanLease;
 
-/* What processes need to take chunks from a slot; in shared memory for a parallel scan. */
+/* The facts needed to take chunks from a slot; in shared memory for a parallel scan. */
 typedef struct CoscanTicket
 {
 	int			slot;			/* -1: none */
@@ -208,7 +208,7 @@ typedef enum CoscanTaken
 {
 	TAKEN_CHUNK,
 	TAKEN_ALL,					/* no chunk is left */
-	TAKEN_ALONE					/* the fetcher does not serve this scan any more */
+	TAKEN_ALONE					/* the fetcher no longer serves this scan */
 } CoscanTaken;
 
 typedef struct CoscanChunk

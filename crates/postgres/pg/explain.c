@@ -1,5 +1,5 @@
 /*
- * What EXPLAIN says of a cooperative scan: the policy, and with ANALYZE where its chunks came from.
+ * EXPLAIN of a cooperative scan: the policy, and with ANALYZE the origins of its chunks.
  */
 #include "coscan.h"
 

@@ -1,10 +1,10 @@
 /*
  * The fetcher: one background worker for all databases, with the manager in its private memory.
  *
- * It turns what slots and mailboxes say into the manager's events and carries out the commands that come back. It
- * takes no lock on relations: a scan is protected by its backend's lock, and the slot is acknowledged as free
- * only after everything kept for the scan was let go of. After trouble it ends itself: pins are released, the
- * epoch moves on, backends go on alone, and the postmaster starts another fetcher a second later.
+ * It turns the states of slots and mailboxes into the manager's events and carries out the resulting commands. It
+ * takes no lock on relations: a scan is protected by its backend's lock, and the slot is acknowledged as free only
+ * after all pages kept for the scan were released. After an error the fetcher ends itself. Then pins are released,
+ * the epoch advances, backends continue alone, and the postmaster starts another fetcher a second later.
  */
 #include "coscan.h"
 
@@ -23,11 +23,11 @@
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
 
-/* How often somebody who waits for a page to be unpinned is looked for, while pages are pinned. */
+/* The interval of checks for processes that wait for a page to be unpinned, while pages are pinned. */
 #define YIELD_INTERVAL_MS 100
 #define LOADS_IN_FLIGHT 2
 
-/* A slot as the fetcher knows it; generation 0: not. */
+/* A slot as the fetcher knows it; generation 0: unknown. */
 typedef struct Known
 {
 	uint32		generation;
@@ -73,7 +73,7 @@ panicked(void)
 			 errdetail("The panic's message stands above in the server log. Scans go on by themselves; the fetcher is started anew.")));
 }
 
-/* However the fetcher ends: first nothing is pinned any more, then everybody may know. */
+/* Runs at every end of the fetcher: releases all pins first, and then announces the end. */
 static void
 end_service(int code, Datum arg)
 {
@@ -178,7 +178,7 @@ register_scan(int at, CoscanSlot *slot)
 	DECIDE(coscan_host_register, at, slot->policy, key, slot->chunks, slot->first, slot->nmailboxes);
 }
 
-/* Mailboxes whose chunks were finished may have the next ones. */
+/* Requests the next chunks for mailboxes whose chunks were finished. */
 static void
 look_at_mailboxes(int at, CoscanSlot *slot)
 {
@@ -233,7 +233,7 @@ look_at_slots(void)
 	}
 }
 
-/* Slots that a process left behind when it ended after its fetcher had. */
+/* Frees slots of processes that ended after their fetcher had ended. */
 static void
 sweep_slots(void)
 {
@@ -247,7 +247,7 @@ sweep_slots(void)
 	}
 }
 
-/* What others may have asked for in the meantime: signals, settings, orders of the SQL functions. */
+/* Handles signals, changed settings, and requests of the SQL functions. */
 static void
 look_around(void)
 {

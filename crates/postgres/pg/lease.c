@@ -1,9 +1,9 @@
 /*
- * A backend's hold on a slot: taking it, taking chunks from its mailboxes, giving it back.
+ * A backend's lease of a slot: taking it, taking chunks from its mailboxes, returning it.
  *
- * The slot is returned, and the return acknowledged, before the lock on the relation is: then the fetcher
- * touches no page of it any more. That holds after errors too: a resource release callback runs before locks
- * are released. Whoever waits here never depends on the fetcher being alive.
+ * The slot is returned, and the return acknowledged, before the lock on the relation is released. From then on the
+ * fetcher uses no page of the relation. This holds after errors too: a resource release callback runs before locks
+ * are released. Waits in this file end even if the fetcher is dead.
  */
 #include "coscan.h"
 
@@ -15,7 +15,7 @@
 #include "utils/resowner.h"
 #include "utils/wait_event.h"
 
-/* A fetcher whose heart has not beaten for so long is not waited for. */
+/* Backends do not wait for a fetcher without a heartbeat for this long. */
 #define TAKE_PATIENCE_S 10
 #define RETURN_PATIENCE_S 60
 
@@ -51,8 +51,8 @@ wake_fetcher(void)
 }
 
 /*
- * Waits until the fetcher has let go of the slot. Interrupts are held: after an error, and before a lock goes,
- * there is nothing else to do. The fetcher answers between two reads of some pages.
+ * Waits until the fetcher has released the slot. Interrupts are held, because after an error, and before a lock is
+ * released, the backend cannot do anything else. The fetcher answers between two reads of some pages.
  */
 static void
 await_release(const CoscanTicket *ticket)
@@ -105,7 +105,7 @@ leave(CoscanLease *lease, bool wait)
 	pfree(lease);
 	if (pg_atomic_read_u64(&coscan->epoch) != ticket.epoch)
 	{
-		/* That fetcher is no more, and another one does not look at this slot. */
+		/* The slot's fetcher has ended, and another fetcher ignores this slot. */
 		pg_atomic_write_u32(&slot->state, SLOT_FREE);
 		return;
 	}
@@ -116,7 +116,7 @@ leave(CoscanLease *lease, bool wait)
 		await_release(&ticket);
 }
 
-/* Leases that an error left behind go with their resource owner, before its locks do. */
+/* Returns the leases of a failed resource owner, before its locks are released. */
 static void
 release_leases(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, void *arg)
 {
@@ -133,7 +133,7 @@ release_leases(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, void 
 	}
 }
 
-/* The last resort: a process that ends with leases gives them back without waiting. */
+/* The last resort: a process that ends with leases returns them without waiting. */
 static void
 leave_at_exit(int code, Datum arg)
 {
@@ -147,7 +147,7 @@ coscan_lease_init(void)
 	RegisterResourceReleaseCallback(release_leases, NULL);
 }
 
-/* Whether the fetcher serves a scan of the file. */
+/* True if the fetcher serves a scan of the file. */
 bool
 coscan_is_scanned(const RelFileNode *file)
 {
@@ -181,7 +181,7 @@ claim_slot(void)
 }
 
 /*
- * Registers a scan with the fetcher. NULL if there is no fetcher or no free slot: the scan goes on by itself.
+ * Registers a scan with the fetcher. NULL if there is no fetcher or no free slot: the scan continues alone.
  */
 CoscanLease *
 coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 first,
@@ -260,7 +260,7 @@ coscan_lease_return(CoscanLease *lease)
 	leave(lease, true);
 }
 
-/* Takes a chunk that lies ready, looking first behind the mailbox of the last one: that is the oldest. */
+/* Takes a ready chunk. Looks first at the mailbox after the last one, because its chunk is the oldest. */
 static bool
 take_ready(const CoscanTicket *ticket, CoscanChunk *chunk)
 {
@@ -287,8 +287,8 @@ take_ready(const CoscanTicket *ticket, CoscanChunk *chunk)
 }
 
 /*
- * The next chunk of the scan; waits for it. chunk->mailbox is that of the last one, or -1. What has been waited
- * is added up.
+ * Waits for the next chunk of the scan. chunk->mailbox is that of the last one, or -1. Adds up the number and the
+ * time of waits.
  */
 CoscanTaken
 coscan_take(const CoscanTicket *ticket, CoscanChunk *chunk, uint32 *waits, uint64 *wait_us)
@@ -301,7 +301,7 @@ coscan_take(const CoscanTicket *ticket, CoscanChunk *chunk, uint32 *waits, uint6
 
 	while (is_served(ticket))
 	{
-		/* Read before the mailboxes: what was delivered last lies there by then. */
+		/* Read before the mailboxes, so that the last deliveries are visible in them. */
 		bool		finished = pg_atomic_read_u32(&slot->finished) != 0;
 
 		pg_read_barrier();
@@ -321,7 +321,7 @@ coscan_take(const CoscanTicket *ticket, CoscanChunk *chunk, uint32 *waits, uint6
 			heartbeat = pg_atomic_read_u64(&coscan->heartbeat);
 			pg_atomic_fetch_add_u32(&slot->waiting, 1);
 			pg_atomic_fetch_add_u32(&slot->waits, 1);
-			/* Look once more when in the queue of those to be woken. */
+			/* Check once more after entering the queue of processes to wake. */
 			ConditionVariablePrepareToSleep(&slot->wakeup);
 			continue;
 		}
@@ -350,7 +350,7 @@ coscan_take(const CoscanTicket *ticket, CoscanChunk *chunk, uint32 *waits, uint6
 	return result;
 }
 
-/* A chunk is finished; `missed` says that pages of it had to be read here. */
+/* Notes that a chunk is finished; `missed`: this backend had to read pages of it. */
 void
 coscan_done(const CoscanTicket *ticket, const CoscanChunk *chunk, bool missed)
 {

@@ -1,6 +1,6 @@
 /*
- * The manager's interface: what ../src/ffi.rs exports. Only the fetcher and the list of policies use it.
- * No function here calls PostgreSQL or fails by longjmp; COSCAN_PANICKED means that the host is unusable.
+ * The manager's interface: the exports of ../src/ffi.rs. Only the fetcher and the list of policies use it.
+ * These functions never call PostgreSQL or fail by longjmp; COSCAN_PANICKED means that the host is unusable.
  */
 #ifndef COSCAN_MANAGER_H
 #define COSCAN_MANAGER_H

@@ -28,13 +28,12 @@ const struct config_enum_entry *coscan_policies = NULL;
 static shmem_request_hook_type previous_shmem_request = NULL;
 static shmem_startup_hook_type previous_shmem_startup = NULL;
 
-/* A manager that cannot hold a few chunks has nothing to choose from. */
+/* The minimum number of chunks that gives a manager a choice. */
 #define CHUNKS_MIN 4
 #define CHUNK_PAGES_MIN 8
 
 /*
- * The pages of a chunk: as set, or less if shared buffers are so small that half of them would not hold a few
- * chunks.
+ * The pages of a chunk: the setting, or fewer if half of shared buffers has no room for CHUNKS_MIN chunks.
  */
 static uint32
 chunk_pages(void)
@@ -46,7 +45,7 @@ chunk_pages(void)
 	return pages;
 }
 
-/* The pages that may be pinned: as set, a quarter of shared buffers by default, half of them at most. */
+/* The pages that may be pinned: the setting, by default a quarter of shared buffers, at most half of them. */
 uint32
 coscan_budget_pages(void)
 {
@@ -138,7 +137,7 @@ startup_shared_memory(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* The policies that sessions can choose are those of the manager's registry. */
+/* Lists the policies that sessions can choose: those of the manager's registry. */
 static void
 list_policies(void)
 {

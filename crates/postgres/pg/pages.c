@@ -1,9 +1,9 @@
 /*
  * The fetcher's frames: chunks of pages that are read into shared buffers and kept pinned there.
  *
- * Pins are advisory. Backends read pages as they always do and mostly find them; a page that is not there is
- * read by them. So on a standby nothing is pinned, somebody who needs a page for himself gets it, and a table
- * that lies in shared buffers as a whole is not touched at all.
+ * Pins are advisory. Backends read pages as usual and mostly find them in shared buffers; they read missing pages
+ * themselves. So nothing is pinned on a standby, a process that needs a page exclusively gets it, and a table that
+ * is completely in shared buffers is not pinned.
  */
 #include "coscan.h"
 
@@ -19,9 +19,9 @@
 #include "utils/resowner.h"
 #include "utils/wait_event.h"
 
-/* Pages that are read before slots are looked at again. */
+/* Pages that are read between two checks of the slots. */
 #define PIECE 32
-/* After so many chunks without a miss a table counts as cached: its chunks are only sampled. */
+/* After this many chunks without a miss a table counts as cached: its chunks are only sampled. */
 #define CACHED_AFTER 8
 #define SAMPLES 8
 #define LOADS_MAX 64
@@ -35,7 +35,7 @@ typedef struct Table
 	File	   *segments;		/* for reading ahead; 0: not opened yet, -1: cannot be opened */
 } Table;
 
-/* What slots said of a file; kept as long as a table of it is open. */
+/* The announcement of a file by slots; kept as long as a table of it is open. */
 typedef struct Announced
 {
 	RelFileNode file;
@@ -47,7 +47,7 @@ typedef struct Announced
 typedef struct Frame
 {
 	ResourceOwner owner;		/* of the pins */
-	BufferAccessStrategy ring;	/* the buffers that this frame uses again and again */
+	BufferAccessStrategy ring;	/* the buffers that this frame reuses */
 	Buffer	   *pins;
 	int			npins;
 } Frame;
@@ -62,7 +62,7 @@ typedef struct Load
 	bool		read;
 } Load;
 
-/* The fields of a ring that are changed here; freelist.c keeps its declaration to itself. */
+/* The fields of a ring that this file changes; the declaration is private to freelist.c. */
 typedef struct RingHead
 {
 	BufferAccessStrategyType btype;
@@ -95,7 +95,7 @@ announced_of(const RelFileNode *file)
 	return NULL;
 }
 
-/* A scan of the file is about to be registered: it has at least so many pages. */
+/* Announces a scan of the file, before its registration. The file has at least `nblocks` pages. */
 void
 coscan_pages_announce(const RelFileNode *file, bool permanent, BlockNumber nblocks)
 {
@@ -154,7 +154,7 @@ coscan_pages_close(uint32 table)
 	smgrclose(smgr);
 }
 
-/* A backend had to read pages of the file itself: it does not lie in shared buffers as a whole. */
+/* Notes that a backend had to read pages of the file itself: not all of it is in shared buffers. */
 void
 coscan_pages_missed(const RelFileNode *file)
 {
@@ -163,7 +163,7 @@ coscan_pages_missed(const RelFileNode *file)
 			tables[i].hits_in_a_row = 0;
 }
 
-/* Asks the system to read pages from the file while others are being copied. */
+/* Asks the system to read pages from the file while other pages are being copied. */
 static void
 read_ahead(Table *t, BlockNumber first, BlockNumber end)
 {
@@ -195,7 +195,7 @@ read_ahead(Table *t, BlockNumber first, BlockNumber end)
 	}
 }
 
-/* Reads ahead what is not in shared buffers; returns the number of such pages. */
+/* Reads ahead the pages that are missing in shared buffers; returns their number. */
 static BlockNumber
 read_ahead_missing(Table *t, BlockNumber first, BlockNumber end)
 {
@@ -240,8 +240,8 @@ frame_at(uint32 frame)
 		f->owner = ResourceOwnerCreate(NULL, "coscan frame");
 		f->pins = palloc(sizeof(Buffer) * coscan->chunk_pages);
 		/*
-		 * A ring as large as the frame: what is read into a frame replaces what the frame had before, and the
-		 * rest of shared buffers is left alone.
+		 * A ring as large as the frame: pages read into a frame replace the frame's previous pages, and the rest of
+		 * shared buffers is not affected.
 		 */
 		f->ring = GetAccessStrategy(BAS_BULKWRITE);
 		((RingHead *) f->ring)->btype = BAS_BULKREAD;
@@ -274,8 +274,8 @@ show_loaded(uint32 frame)
 }
 
 /*
- * Begins to read a chunk into a frame. True if nothing has to be read, because the chunk is cached like those
- * before it.
+ * Begins to read a chunk into a frame. True if there is nothing to read, because the chunk is cached like the
+ * previous ones.
  */
 bool
 coscan_pages_load(uint64 load, uint32 table, uint32 chunk, uint32 frame)
@@ -340,7 +340,7 @@ read_pages(Load *load, BlockNumber end)
 
 /*
  * Reads some pages of the oldest load. True if it is complete. A page that cannot be read is left to the
- * backends: whoever needs it gets the error.
+ * backends: a backend that needs it gets the error.
  */
 bool
 coscan_pages_read_on(uint64 *done, bool *read)
@@ -380,7 +380,7 @@ coscan_pages_read_on(uint64 *done, bool *read)
 	return true;
 }
 
-/* Unpins a frame's pages, those of a read that failed half way too. */
+/* Unpins a frame's pages, including those of a read that failed half way. */
 void
 coscan_pages_unpin(uint32 frame)
 {
@@ -427,7 +427,7 @@ coscan_pages_pinned(void)
 }
 
 /*
- * Lets go of frames with a page that somebody waits to have for himself, as VACUUM does. Returns their number.
+ * Releases frames with a page that a process waits to lock for cleanup, as VACUUM does. Returns their number.
  */
 int
 coscan_pages_yield(void)

@@ -1,9 +1,9 @@
 /*
- * Which sequential scans of a plan become cooperative.
+ * The choice of sequential scans that become cooperative.
  *
- * The finished plan is changed, not its paths: so the planner chooses what it would choose without coscan,
- * reparameterised paths, partitions and parallel plans included, and every condition can be looked at in the
- * whole statement. A scan keeps its targets, conditions, costs and its place in parallel plans.
+ * The finished plan is changed, not its paths. So the planner makes the same choices as without coscan, including
+ * reparameterised paths, partitions and parallel plans, and every condition can be checked in the whole statement.
+ * A scan keeps its targets, conditions, costs and its place in parallel plans.
  */
 #include "coscan.h"
 
@@ -23,11 +23,11 @@
 
 static planner_hook_type previous_planner = NULL;
 
-/* What is above a node, as far as it matters to its scans. */
+/* Facts about the nodes above a node that matter to its scans. */
 typedef struct Above
 {
-	bool		limit;			/* few rows may be wanted: what was read ahead would be for nothing */
-	bool		ties;			/* the order of equal rows would show */
+	bool		limit;			/* few rows may be wanted: reading ahead would be wasted */
+	bool		ties;			/* the order of equal rows is visible */
 } Above;
 
 static Plan *convert(PlannedStmt *stmt, Plan *plan, Above above);
@@ -38,7 +38,7 @@ coscan_threshold(void)
 	return coscan_min_table_size < 0 ? NBuffers / 4 : coscan_min_table_size;
 }
 
-/* Whether rows of the range table entry are locked or changed by the statement. */
+/* True if the statement locks or changes rows of the range table entry. */
 static bool
 is_modified(PlannedStmt *stmt, Index rti)
 {
@@ -125,7 +125,7 @@ convert(PlannedStmt *stmt, Plan *plan, Above above)
 		case T_IncrementalSort:
 		case T_Agg:
 		case T_Hash:
-			/* These read everything below them, whoever wants few rows of what they return. */
+			/* These read everything below them, even if few of their rows are wanted. */
 			above.limit = false;
 			break;
 		case T_Append:
@@ -157,7 +157,7 @@ plan_statement(Query *parse, const char *query_string, int cursor_options, Param
 	const int	cursor = CURSOR_OPT_SCROLL | CURSOR_OPT_HOLD | CURSOR_OPT_BINARY | CURSOR_OPT_FAST_PLAN;
 	Above		nothing = {false, false};
 
-	/* Cursors go back and forth, and who fetches little by little reads nothing ahead. */
+	/* Excludes cursors: they move back and forth, and clients fetch from them in small steps. */
 	if (coscan_enabled && coscan->budget_pages > 0 && (cursor_options & cursor) == 0)
 	{
 		stmt->planTree = convert(stmt, stmt->planTree, nothing);

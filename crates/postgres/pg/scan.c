@@ -1,10 +1,10 @@
 /*
- * The scan node: a sequential scan that takes its chunks in the order the fetcher hands them out.
+ * The scan node: a sequential scan that takes its chunks in the order of the fetcher's deliveries.
  *
- * Inside a chunk it is PostgreSQL's own heap scan, set to the chunk's pages. While the next chunk lies in shared
- * buffers and nobody else scans the table, there is nothing to decide: the scan goes on in table order without
- * the fetcher, and registers for the rest when that changes. It also goes on by itself when the fetcher is gone,
- * has no slot or gives up.
+ * Inside a chunk it is PostgreSQL's own heap scan, limited to the chunk's pages. While the next chunk is in shared
+ * buffers and no other scan reads the table, there is nothing to decide. The scan then continues in table order
+ * without the fetcher, and registers for the rest when that changes. It also continues alone when the fetcher has
+ * ended, has no slot or gives up.
  */
 #include "coscan.h"
 
@@ -18,7 +18,7 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-/* Pages that are looked up to see whether a chunk, or a table, lies in shared buffers. */
+/* Pages that are sampled to check whether a chunk, or a table, is in shared buffers. */
 #define SAMPLES_OF_CHUNK 8
 #define SAMPLES_OF_TABLE 256
 
@@ -51,7 +51,7 @@ progress_begin(Progress *progress, BlockNumber nblocks)
 		pg_atomic_init_u32(&progress->claimed[i], 0);
 }
 
-/* Whether the chunk was nobody's yet; now it is ours. */
+/* Claims a chunk for this process; false if it was claimed already. */
 static bool
 claim(Progress *progress, uint32 chunk)
 {
@@ -68,7 +68,7 @@ count(CoscanScanState *state, ScanCount what, uint64 by)
 	pg_atomic_fetch_add_u64(&state->progress->counts[what], by);
 }
 
-/* Keeps the counts of a round that ends. */
+/* Adds the counts of a finished round to the totals. */
 static void
 keep_counts(CoscanScanState *state)
 {
@@ -97,7 +97,7 @@ registers(CoscanScanState *state)
 	return coscan_enabled && state->progress->chunks > 0 && state->css.ss.ps.state->es_epq_active == NULL;
 }
 
-/* Registers what is left of the scan with the fetcher, for so many processes. */
+/* Registers the rest of the scan with the fetcher, for this number of processes. */
 static void
 take_lease(CoscanScanState *state, uint32 processes)
 {
@@ -110,7 +110,7 @@ take_lease(CoscanScanState *state, uint32 processes)
 	state->alone = state->lease == NULL;
 }
 
-/* Whether the pages have to be read, or somebody else scans the table. */
+/* True if pages must be read, or another scan reads the table. */
 static bool
 has_to_share(CoscanScanState *state, BlockNumber first, BlockNumber end, uint32 samples)
 {
@@ -119,7 +119,7 @@ has_to_share(CoscanScanState *state, BlockNumber first, BlockNumber end, uint32 
 	return coscan_always || coscan_is_scanned(file) || !coscan_seems_cached(file, first, end, samples);
 }
 
-/* A scan that went on without the fetcher so far may need it for its next chunk. */
+/* Registers a scan that has run without the fetcher, if it needs the fetcher for its next chunk. */
 static void
 register_in_time(CoscanScanState *state)
 {
@@ -131,7 +131,7 @@ register_in_time(CoscanScanState *state)
 		take_lease(state, 1);
 }
 
-/* A parallel scan registers at its beginning or not at all: its leader has to. */
+/* Registers a parallel scan. Only its leader can do so, and only at the beginning. */
 static void
 register_shared(CoscanScanState *state, uint32 processes)
 {
@@ -151,7 +151,7 @@ heap_scan(CoscanScanState *state)
 	return ss->ss_currentScanDesc;
 }
 
-/* Before the first row. */
+/* Prepares the first row. */
 static void
 start(CoscanScanState *state)
 {
@@ -170,7 +170,7 @@ start(CoscanScanState *state)
 	state->last_mailbox = -1;
 }
 
-/* The next chunk that the fetcher hands out. */
+/* Takes the next chunk that the fetcher delivers. */
 static bool
 next_served(CoscanScanState *state)
 {
@@ -205,7 +205,7 @@ next_served(CoscanScanState *state)
 	return false;
 }
 
-/* The next chunk that nobody has read, in table order. */
+/* Takes the next unclaimed chunk, in table order. */
 static bool
 next_alone(CoscanScanState *state)
 {
@@ -267,7 +267,7 @@ row_of_chunk(ScanState *node)
 	return table_scan_getnextslot(node->ss_currentScanDesc, ForwardScanDirection, node->ss_ScanTupleSlot);
 }
 
-/* The first row of the next chunk that has one. Kept out of the way of all other rows. */
+/* The first row of the next chunk that has one. Not inlined, to keep the path of other rows short. */
 static pg_noinline TupleTableSlot *
 first_row(ScanState *node)
 {
@@ -292,7 +292,7 @@ next_row(ScanState *node)
 	return first_row(node);
 }
 
-/* There are no conditions beside the node's own, which ExecScan checks again. */
+/* The node has only its own conditions, which ExecScan checks again. */
 static bool
 recheck(ScanState *node, TupleTableSlot *slot)
 {
@@ -312,8 +312,8 @@ execute(CustomScanState *node)
 }
 
 /*
- * The executor has prepared the node for virtual tuples. Here come tuples of the heap, as in a sequential scan:
- * slot, projection and conditions are compiled for these, and the node is called without a detour.
+ * The executor has prepared the node for virtual tuples. The node returns heap tuples, as a sequential scan does.
+ * So slot, projection and conditions are compiled for heap tuples, and the node is called directly.
  */
 static void
 begin(CustomScanState *node, EState *estate, int eflags)
@@ -337,7 +337,7 @@ end(CustomScanState *node)
 	return_lease(state);
 }
 
-/* The beginning of another round; the first row starts it. */
+/* Resets the node for another round; the first row starts it. */
 static void
 reset(CoscanScanState *state)
 {
@@ -364,7 +364,7 @@ rescan(CustomScanState *node)
 	ExecScanReScan(&node->ss);
 }
 
-/* No more rows are wanted, but EXPLAIN may ask. A scan that goes on all the same does so alone. */
+/* No more rows are wanted, but EXPLAIN may follow. A scan that continues nevertheless does so alone. */
 static void
 shutdown_scan(CustomScanState *node)
 {

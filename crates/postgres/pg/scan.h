@@ -11,7 +11,7 @@
 
 #include "coscan.h"
 
-/* What a scan did, by chunk: the first three are the sources of ../src/host.rs. */
+/* Counts of a scan's chunks: the first three are the sources of ../src/commands.rs. */
 typedef enum ScanCount
 {
 	SCAN_READ,
@@ -24,9 +24,9 @@ typedef enum ScanCount
 } ScanCount;
 
 /*
- * How far a scan has come: one for all processes of a parallel scan. `claimed` has a bit for each chunk that
- * some process has begun. It alone decides what is read: no answer of the fetcher makes a chunk be read twice
- * or left out.
+ * The progress of a scan: one for all processes of a parallel scan. `claimed` has a bit for each chunk that a
+ * process has begun. Only `claimed` decides which chunks are read. So every chunk is read exactly once, whatever
+ * the fetcher answers.
  */
 typedef struct Progress
 {
@@ -44,9 +44,9 @@ typedef struct CoscanScanState
 {
 	CustomScanState css;
 	Progress   *progress;		/* NULL: not started */
-	bool		shared;			/* progress lies in the shared memory of a parallel plan */
+	bool		shared;			/* progress is in the shared memory of a parallel plan */
 	CoscanLease *lease;			/* held by the process that registered */
-	bool		may_register;	/* it has not, but may still */
+	bool		may_register;	/* not registered yet, but allowed to */
 	bool		alone;			/* the fetcher is not asked */
 	bool		in_chunk;
 	bool		ended;

@@ -1,5 +1,5 @@
 /*
- * The functions behind the views, and those that change something.
+ * The functions behind the views, and functions with side effects.
  */
 #include "coscan.h"
 

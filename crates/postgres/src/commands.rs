@@ -1,10 +1,11 @@
-//! What the fetcher and the host say to each other: scans are announced, and commands come back.
+//! Messages between host and fetcher: announcements of scans, and commands to the fetcher.
 //!
-//! Names and numbers are those of shared memory: slots of scans, mailboxes in them, handles of tables, frames.
+//! Names and numbers are those of shared memory: slots of scans, mailboxes in them, handles of tables,
+//! frames.
 
 use coscan_core::PolicyName;
 
-/// What a scan announces.
+/// The announcement of a scan.
 #[derive(Clone, Copy, Debug)]
 pub struct Announcement {
     /// The policy its session chose.
@@ -13,7 +14,7 @@ pub struct Announcement {
     pub key: RelKey,
     /// The chunks of the file.
     pub chunks: u32,
-    /// The first chunk that it needs; it needs all from there on.
+    /// The first chunk that it needs; it needs all following ones too.
     pub first: u32,
     /// Its mailboxes, at least one.
     pub mailboxes: u32,
@@ -31,36 +32,36 @@ pub struct RelKey {
     pub relation: u32,
 }
 
-/// How a chunk came to be there when it was handed out.
+/// The origin of a delivered chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Source {
     /// Pages had to be read, and this is their first use.
     Read = 0,
-    /// All pages were in shared buffers already, and this is their first use here.
+    /// All pages were in shared buffers, and this is their first use in a cooperative scan.
     Cached = 1,
     /// Another scan has used them before: nothing was read for this one.
     Shared = 2,
 }
 
-/// What the fetcher is to do.
+/// An instruction to the fetcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// A table is used from now on.
+    /// A table comes into use.
     OpenTable {
         /// Its handle.
         table: u32,
         /// Its file.
         key: RelKey,
     },
-    /// The table's last scan is gone: nothing of it may be touched any more.
+    /// The table's last scan has ended: its pages must not be used.
     CloseTable {
         /// Its handle.
         table: u32,
     },
     /// Read a chunk into a frame, keep it, and answer with [`Host::loaded`](crate::host::Host::loaded).
     Load {
-        /// The read's name.
+        /// The id of the read.
         load: u64,
         /// The table.
         table: u32,
@@ -69,7 +70,7 @@ pub enum Command {
         /// The frame.
         frame: u32,
     },
-    /// Let go of a frame; if it is still being read, stop.
+    /// Release a frame; if it is still being read, stop.
     Evict {
         /// The frame.
         frame: u32,
@@ -82,22 +83,22 @@ pub enum Command {
         mailbox: u32,
         /// The chunk.
         chunk: u32,
-        /// The frame it lies in.
+        /// The frame that contains it.
         frame: u32,
-        /// How it came.
+        /// Its origin.
         source: Source,
     },
-    /// No chunk is left that is not in a mailbox.
+    /// All remaining chunks are in mailboxes.
     Finish {
         /// The scan's slot.
         slot: u32,
     },
-    /// The scan is not served any more and goes on by itself.
+    /// The scan is no longer served and continues alone.
     Fail {
         /// The scan's slot.
         slot: u32,
     },
-    /// What a mailbox holds is not kept any longer, because others waited for the room.
+    /// Chunks in the scan's mailboxes are no longer kept, because other scans wait for the room.
     Revoked {
         /// The scan's slot.
         slot: u32,

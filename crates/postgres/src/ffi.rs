@@ -1,7 +1,8 @@
 //! The C interface; `pg/manager.h` declares the same.
 //!
-//! Every function catches panics and returns [`PANICKED`]. The panic's message is then on standard error, which is
-//! the server's log. A host that panicked is not used again: the fetcher exits, and the server starts a new one.
+//! Every function catches panics and returns [`PANICKED`]. The panic's message is then on standard error,
+//! which is the server's log. A host that panicked is not used again: the fetcher exits, and the server
+//! starts a new one.
 
 use std::ffi::OsStr;
 use std::ffi::{CStr, CString, c_char};
@@ -15,14 +16,14 @@ use coscan_core::{PolicyName, registry};
 use crate::commands::{Announcement, Command, RelKey};
 use crate::host::Host;
 
-/// Done.
+/// Success.
 pub const OK: i32 = 0;
-/// There was something: a command.
+/// Success with a result: a command.
 pub const SOME: i32 = 1;
 /// A panic was caught.
 pub const PANICKED: i32 = -1;
 
-/// A [`Command`] for C: what it is, and the numbers that this kind has.
+/// A [`Command`] for C: its kind, and the numbers of this kind.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RawCommand {
@@ -38,7 +39,7 @@ pub struct RawCommand {
     pub chunk: u32,
     /// The frame.
     pub frame: u32,
-    /// How a delivered chunk came: 0 read, 1 cached, 2 shared.
+    /// The origin of a delivered chunk: 0 read, 1 cached, 2 shared.
     pub source: u32,
     /// The file of an opened table.
     pub key: [u32; 3],
@@ -82,7 +83,7 @@ fn policy_at(index: u32) -> Option<PolicyName> {
     registry::sharing().nth(index as usize)
 }
 
-/// The name of the policy with this number, counted from zero in the registry's order; null behind the last.
+/// The name of the policy with this number, counted from zero in the registry's order; null after the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn coscan_policy_name(index: u32) -> *const c_char {
     static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
@@ -91,7 +92,7 @@ pub extern "C" fn coscan_policy_name(index: u32) -> *const c_char {
     found.ok().flatten().unwrap_or(ptr::null())
 }
 
-/// A host with a budget and chunks of these sizes in bytes; null after a panic. `traces` is the beginning of the
+/// A host with a budget and chunks of these sizes in bytes; null after a panic. `traces` is the prefix of the
 /// names of traces, or empty.
 ///
 /// # Safety
@@ -215,7 +216,7 @@ pub unsafe extern "C" fn coscan_host_set_budget(host: *mut Host, now_ns: u64, by
     }
 }
 
-/// See [`Host::force_policy`]; a number behind the last policy means none.
+/// See [`Host::force_policy`]; a number after the last policy means none.
 ///
 /// # Safety
 /// `host` comes from [`coscan_host_new`].
@@ -248,7 +249,7 @@ pub unsafe extern "C" fn coscan_host_next_command(host: *mut Host, command: *mut
     }
 }
 
-/// When [`coscan_host_time_passed`] is due, in nanoseconds; the largest number if never.
+/// The time at which [`coscan_host_time_passed`] is due, in nanoseconds; the largest number if never.
 ///
 /// # Safety
 /// `host` comes from [`coscan_host_new`].
@@ -259,7 +260,7 @@ pub unsafe extern "C" fn coscan_host_next_deadline(host: *const Host) -> u64 {
     catch_unwind(AssertUnwindSafe(|| host.next_deadline())).ok().flatten().unwrap_or(u64::MAX)
 }
 
-/// Panics, to see that the server survives it.
+/// Panics, to test that the server survives a panic.
 #[unsafe(no_mangle)]
 pub extern "C" fn coscan_panic() -> i32 {
     catch_unwind(|| panic!("a panic was asked for")).map_or(PANICKED, |()| OK)

@@ -1,12 +1,12 @@
 //! The managers of the fetcher: one per policy in use, because every session chooses its own.
 //!
-//! Scans of one policy cooperate with each other; the budget is divided evenly among the policies that
-//! have scans. A manager knows a table while one of its scans reads it. When the last one ends, all chunks of
-//! the table are evicted, because its lock no longer protects the pages.
+//! Scans of one policy cooperate with each other. The budget is divided evenly among the policies that have
+//! scans. A manager knows a table while one of its scans reads it. When the last one ends, all chunks of the
+//! table are evicted, because its lock no longer protects the pages.
 //!
 //! The fetcher calls a method for each event and then takes the [`Command`]s one by one, in order. A chunk
 //! that is being read or kept has a frame, which is a number. Every chunk counts with the full chunk size,
-//! even the shorter last one of a table, so that there are never more frames than the budget has room for.
+//! even the shorter last one of a table, so that the number of frames never exceeds the budget's room.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ struct InFlight {
     chunk: u32,
 }
 
-/// See the module's text.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct Host {
     now: Instant,
@@ -68,9 +68,9 @@ pub struct Host {
     loads: BTreeMap<u64, InFlight>,
     commands: VecDeque<Command>,
     names_used: u64,
-    /// The policy of all scans, whatever their sessions chose.
+    /// The policy of all scans, which overrides the choice of their sessions.
     forced: Option<PolicyName>,
-    /// Where traces go: the beginning of their names.
+    /// The prefix of the names of traces.
     traces: Option<PathBuf>,
 }
 
@@ -95,28 +95,28 @@ impl Host {
         }
     }
 
-    /// Records what happens under each policy from now on: in a file of this name with the policy's appended.
+    /// Starts to record the events under each policy, in a file of this name with the policy's name appended.
     pub fn record(&mut self, name: PathBuf) {
         self.traces = Some(name);
     }
 
-    /// What happens from now on happens at `ns` nanoseconds.
+    /// Sets the time of the following events, in nanoseconds.
     pub fn at(&mut self, ns: u64) -> &mut Self {
         self.now = self.now.max(Instant::from_nanos(ns));
         self
     }
 
-    /// What is to be done next, if anything.
+    /// The next command, if any.
     pub fn next_command(&mut self) -> Option<Command> {
         self.commands.pop_front()
     }
 
-    /// When [`time_passed`](Self::time_passed) is due, in nanoseconds.
+    /// The time at which [`time_passed`](Self::time_passed) is due, in nanoseconds.
     pub fn next_deadline(&self) -> Option<u64> {
         self.managers.iter().filter_map(|m| m.abm.next_deadline()).min().map(Instant::as_nanos)
     }
 
-    /// A scan registers in a slot that is free.
+    /// Registers a scan in a free slot.
     ///
     /// # Panics
     /// If the slot is taken.
@@ -131,7 +131,7 @@ impl Host {
     /// A backend has finished the chunk in a mailbox.
     ///
     /// # Panics
-    /// If the mailbox held nothing.
+    /// If the mailbox was empty.
     pub fn done(&mut self, slot: u32, mailbox: u32) {
         let Some(scan) = self.scans.get_mut(&slot) else { return };
         let (manager, id, worker) = (scan.manager, scan.id, WorkerNo(mailbox));
@@ -146,15 +146,14 @@ impl Host {
         self.ask(slot);
     }
 
-    /// The scan in a slot is over. When the commands that follow are carried out, nothing is kept on its
-    /// behalf.
+    /// The scan in a slot has ended. When the resulting commands are carried out, no page is kept for it.
     pub fn gone(&mut self, slot: u32) {
         if let Some(scan) = self.scans.remove(&slot) {
             self.end(scan);
         }
     }
 
-    /// A load is complete; `read` says whether pages had to be read for it.
+    /// A load is complete; `read` is true if pages had to be read for it.
     pub fn loaded(&mut self, load: u64, read: bool) {
         if let Some(done) = self.loads.remove(&load) {
             if let Some(frame) = self.frames.get_mut(&(done.table, done.chunk)) {
@@ -173,13 +172,14 @@ impl Host {
         }
     }
 
-    /// The budget of all policies together is different from now on.
+    /// Changes the budget of all policies together.
     pub fn set_budget(&mut self, bytes: u64) {
         self.budget_bytes = bytes;
         self.divide_budget();
     }
 
-    /// All scans, those that run too, go on under one policy; with `None` new ones have their sessions' again.
+    /// Puts all scans, including running ones, under one policy. With `None`, new scans have their sessions'
+    /// policies again.
     pub fn force_policy(&mut self, policy: Option<PolicyName>) {
         self.forced = policy;
         let Some(policy) = policy else { return };
@@ -248,7 +248,8 @@ impl Host {
         self.divide_budget();
     }
 
-    /// Lets idle mailboxes ask: one always, more as long as mailboxes do not hold half of the budget.
+    /// Lets idle mailboxes request chunks: always one, and more while mailboxes hold less than half of the
+    /// budget.
     fn ask(&mut self, slot: u32) {
         while let Some(scan) = self.scans.get(&slot).filter(|scan| !scan.failed) {
             let Some(worker) = scan.idle() else { return };
@@ -279,7 +280,8 @@ impl Host {
         }
         let mut config = AbmConfig::new(self.budget_bytes);
         config.loads_in_flight_max = self.loads_in_flight;
-        // A scan has one mailbox more than processes, so that one chunk a mailbox is the papers' two.
+        // A scan has one mailbox more than processes, so one chunk per mailbox corresponds to the papers' two
+        // per scan.
         config.starved_below = 1;
         let abm = Abm::new(config, policy).expect("the budget and the number of loads are not zero");
         let trace = self.traces.as_ref().map(|name| {
@@ -304,7 +306,7 @@ impl Host {
         }
     }
 
-    /// The handle of a table with at least this many chunks, one scan more on it.
+    /// The handle of a table with at least this many chunks. Counts one scan more on it.
     fn open(&mut self, manager: usize, key: RelKey, chunks: u32) -> u32 {
         let known = self.tables.iter().find(|(_, t)| t.manager == manager && t.key == key).map(|(h, _)| *h);
         let handle = known.unwrap_or_else(|| self.open_new(manager, key));
@@ -336,7 +338,7 @@ impl Host {
         let Some(table) = self.tables.get(&handle) else { return };
         let (manager, id) = (table.manager, table.id);
         self.tell(manager, Event::TableDropped { table: id });
-        // Reads in flight are over for the manager; the fetcher drops them with their frames.
+        // Reads in flight have ended for the manager; the fetcher drops them with their frames.
         let reading: Vec<u64> =
             self.loads.iter().filter(|(_, load)| load.table == handle).map(|(no, _)| *no).collect();
         for load in reading {
@@ -351,7 +353,7 @@ impl Host {
         self.commands.push_back(Command::CloseTable { table: handle });
     }
 
-    /// Tells a manager, and turns its answers into commands.
+    /// Sends a manager an event, and turns its actions into commands.
     fn tell(&mut self, manager: usize, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -386,9 +388,9 @@ impl Host {
                 self.commands.push_back(Command::Finish { slot });
             }
             Action::Suspend { scan, worker } => {
-                // The backend reads on by itself: its pages are not kept, so they need not come back.
+                // The backend continues to read alone: its pages are not kept, so they need not be returned.
                 let slot = self.managers[manager].slots[&scan];
-                // It asks again while the first answer is under way.
+                // The manager asks again while the first answer is in progress.
                 if self.scans[&slot].mailboxes[worker.index()] == Mailbox::Held {
                     self.set_mailbox(slot, worker, Mailbox::Revoked);
                     self.commands.push_back(Command::Revoked { slot });

@@ -1,52 +1,52 @@
-//! What the host knows of a running scan: its mailboxes.
+//! The host's facts about a running scan: its mailboxes.
 //!
-//! A mailbox is the place in shared memory where a backend finds a chunk. To the manager it is a worker of the
-//! scan. A scan has more mailboxes than processes, so that the next chunk is ready before it is needed.
+//! A mailbox is a place in shared memory that holds a chunk for a backend. To the manager it is a worker of
+//! the scan. A scan has more mailboxes than processes, so that the next chunk is ready before it is needed.
 
 use coscan_core::{ScanId, WorkerNo};
 
-/// What a mailbox is doing.
+/// The state of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mailbox {
-    /// Nothing; it may ask.
+    /// It is empty and may request a chunk.
     Idle,
-    /// It has asked the manager for a chunk.
+    /// It has requested a chunk from the manager.
     Requested,
     /// It holds a chunk that is kept for it.
     Held,
-    /// Its backend still reads a chunk that is no longer kept for it, because others needed the room.
+    /// Its backend still reads a chunk that is no longer kept for it, because other scans needed the room.
     Revoked,
-    /// Nothing is left for it.
+    /// No chunk is left for it.
     Drained,
 }
 
 /// A running scan.
 #[derive(Debug)]
 pub struct RunningScan {
-    /// Where its manager is.
+    /// The position of its manager.
     pub manager: usize,
-    /// Its id there.
+    /// Its id in the manager.
     pub id: ScanId,
     /// Its table's handle.
     pub table: u32,
     /// Its mailboxes.
     pub mailboxes: Vec<Mailbox>,
-    /// Whether the manager gave it up, so that the backend reads without it.
+    /// True if the manager gave it up, so that the backend reads without the manager.
     pub failed: bool,
 }
 
 impl RunningScan {
-    /// Whether a mailbox waits for a chunk or holds one that is kept for it.
+    /// True if a mailbox waits for a chunk or holds one that is kept for it.
     pub fn is_served(&self) -> bool {
         self.mailboxes.iter().any(|mailbox| matches!(mailbox, Mailbox::Requested | Mailbox::Held))
     }
 
-    /// The mailboxes that hold a chunk.
+    /// The number of mailboxes that hold a chunk.
     pub fn held(&self) -> usize {
         self.mailboxes.iter().filter(|mailbox| **mailbox == Mailbox::Held).count()
     }
 
-    /// The first mailbox that may ask.
+    /// The first mailbox that may request a chunk.
     pub fn idle(&self) -> Option<WorkerNo> {
         self.mailboxes.iter().position(|mailbox| *mailbox == Mailbox::Idle).map(|at| WorkerNo(at as u32))
     }

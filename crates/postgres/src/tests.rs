@@ -1,5 +1,5 @@
-//! The host with a fetcher and backends that act in random order: every scan gets every chunk once, no frame is
-//! used twice at the same time, and nothing is left at the end.
+//! The host with a fetcher and backends that act in random order. Every scan gets every chunk once, no frame
+//! is used twice at the same time, and everything is released at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// Something happens: a load arrives, a backend finishes a chunk, or time passes.
+    /// One event: a load arrives, a backend finishes a chunk, or time passes.
     fn step(&mut self) {
         let holding: Vec<(u32, u32)> = self
             .backends

@@ -1,7 +1,8 @@
-//! A record of what goes into a manager and what it decides, in the format of `docs/traces.md`.
+//! A record of a manager's events and decisions, in the format of `docs/traces.md`.
 //!
-//! There are a dozen kinds of lines. They are written by hand, so that the server links little code; a test checks
-//! that `coscan-trace` can read them. If a trace cannot be written it ends there, and scans go on.
+//! There are about a dozen kinds of lines. They are formatted by hand, so that the server links little code;
+//! a test checks that `coscan-trace` can read them. If a trace cannot be written it ends at that point, and
+//! scans continue.
 
 use std::fmt::{Display, Write as _};
 use std::fs::File;
@@ -18,7 +19,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Begins a trace in a new file; one that exists is replaced.
+    /// Begins a trace in a new file; an existing file is replaced.
     pub fn create(path: &Path, policy: &str, buffer_bytes: u64, loads_in_flight: u32) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
         let mut trace = Trace { out: File::create(path).ok().map(BufWriter::new) };
@@ -28,7 +29,7 @@ impl Trace {
         trace
     }
 
-    /// Adds an event; the actions that answer it follow.
+    /// Adds an event; its resulting actions follow.
     pub fn event(&mut self, ns: u64, event: &Event) {
         let record = match event {
             Event::TableOpened { table, layout } => {
@@ -55,7 +56,7 @@ impl Trace {
             Event::ScanGone { scan } => format!(r#""scan_gone":{{"scan":{}}}"#, scan.0),
             Event::BudgetChanged { bytes } => format!(r#""budget_changed":{{"bytes":{bytes}}}"#),
             Event::TimePassed => r#""time_passed":null"#.to_owned(),
-            // The host sends no others.
+            // The host sends no other events.
             _ => return,
         };
         self.line(&format!(r#"{{"ns":{ns},{record}}}"#));
@@ -76,13 +77,13 @@ impl Trace {
             }
             Action::Wake { scan, worker } => of_worker("wake", scan.0, worker.0),
             Action::Fail { scan, .. } => format!(r#""fail":{{"scan":{}}}"#, scan.0),
-            // A replay evicts by itself.
+            // A replay evicts on its own.
             _ => return,
         };
         self.line(&format!(r#"{{"ns":{ns},{record}}}"#));
     }
 
-    /// Brings what was added to the file.
+    /// Writes buffered lines to the file.
     pub fn flush(&mut self) {
         if self.out.as_mut().is_some_and(|out| out.flush().is_err()) {
             self.out = None;

@@ -17,7 +17,7 @@ const DISKS: u32 = 4;
 const UNIT: u64 = 512;
 /// Sectors of a track in the used zone (stated).
 const TRACK: u32 = 584;
-/// Extents of tables begin at a multiple of pages for either unit and the benchmark's scale (stated).
+/// Scale of the benchmark (stated).
 const SCALE: u64 = 10;
 
 /// Time with stripe units of a track over time with 256 KB, by query.
