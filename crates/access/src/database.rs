@@ -1,5 +1,5 @@
 //! The database of the six queries: relations A and B of 10,000 tuples, A' of 1000 and B' of 300 (Chou &
-//! DeWitt 1985, Table 3), stored in heap files with the queries' indexes.
+//! DeWitt 1985, Table 3). They are stored in heap files with the queries' indexes.
 //!
 //! Copies have the same pages under other names. The paper replicated its database on different parts of the
 //! disk (section 4.1.1); for a buffer pool, pages of different copies are different pages.

@@ -1,5 +1,5 @@
-//! Real access methods over generated Wisconsin relations, run to record trace strings: heap files, B+-trees
-//! and hash files on pages of 4 KB, and the six queries of Chou & DeWitt 1985 on them.
+//! Real access methods over generated Wisconsin relations, run to record trace strings. They are heap files,
+//! B+-trees and hash files on pages of 4 KB; the six queries of Chou & DeWitt 1985 use them.
 //!
 //! [`queries`] runs a query of the paper on a [`Database`] and returns its result and its trace; [`totals()`]
 //! adds up a trace. Relations come from [`wisconsin`]. [`heap`], [`btree`] and [`hash`] are the access

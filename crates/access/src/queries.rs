@@ -14,7 +14,7 @@
 //! | VI | 400 of A by `unique2`, clustered index | `A.thousand = A'.unique1`, hash file of the tuples of A |
 //!
 //! **Consequences of Table 2.** Query I has 17 disk operations, but 100 neighbouring tuples of 182 bytes lie
-//! on five or six pages: the result and more must be counted. Here every result is stored in a temporary
+//! on five or six pages. So the result and more must be counted. Here every result is stored in a temporary
 //! file, and opening a file reads its header. Query II has 99. This is the number of different pages behind
 //! 100 tuples (90), an index, three headers and a result. So the column is of a pool in which a single query
 //! loses nothing: `disk_operations_at_least` of [`Totals`](crate::Totals). Query IV has 120, of which the
@@ -27,14 +27,14 @@
 //! 16 for 17, II 100 for 99, III 50 for 53, IV 124 for 120, V 64 for 55, VI 130 for 138. The paper's storage
 //! system had other headers and other index pages, which would explain I, III and VI. Query V seems to have
 //! stored fewer or shorter tuples than one for each of the 300 selected. With the locality sets alone II
-//! needs 110 and IV 161: locality sets do not keep pages of random references, which are read again unless
+//! needs 110 and IV 161. Locality sets do not keep pages of random references; these are read again unless
 //! they are still on the free list. The hot set sizes are equal. The processor times are equal because
 //! [`CpuModel`] was fitted to them. That of VI varies with the range by up to a tenth, as more or fewer pages
 //! of its hash file overflow.
 //!
 //! **Nested loops** run for each tuple of A ([`NestedLoops::ByTuple`]) or for each page of them. The paper
-//! does not say which, and its numbers do not decide it. For loops by tuple the hot set of 17 pages suffices:
-//! an LRU list of 17 pages misses 160 pages (64 from 18 pages on), and the hot set algorithm comes close to
+//! does not say which, and its numbers do not decide it. For loops by tuple the hot set of 17 pages suffices.
+//! An LRU list of 17 pages misses 160 pages (64 from 18 pages on), and the hot set algorithm comes close to
 //! DBMIN, as in the paper. A loop by page also stores two pages of result; 17 pages miss 286, and 22 are
 //! needed. But a loop by tuple takes 12 ms, which a working set with a window of 15 ms captures; the paper
 //! says that it did not. A loop by page takes 0.2 s. In both, tuples are compared on their pages in a tight

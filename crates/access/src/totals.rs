@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(trace(true, 1, lru, &[write(1), write(2), read(1)]).disk_operations, 3);
         let totals = trace(true, 1, lru, &two_new);
         assert_eq!((totals.cpu_s, totals.hot_set_pages), (1.5, 7));
-        // Closed: no longer counted.
+        // Closed instances do not count.
         assert_eq!(trace(true, 1, lru, &[PageOp::Close { instance: 0 }, write(1)]).disk_operations, 0);
     }
 }

@@ -99,7 +99,7 @@ fn classes_of_table_1() {
 #[test]
 fn hot_sets_are_hot_under_lru() {
     // With its hot set size in one LRU list a query reads at most three times as much as with every page
-    // kept: each new page of a stream may evict pages that are used again. The loop over many pages reads
+    // kept. Each new page of a stream may evict pages that are used again. The loop over many pages reads
     // much more with two frames less.
     let database = Database::generate(1).unwrap();
     for query in Query::ALL {

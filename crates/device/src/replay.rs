@@ -99,7 +99,7 @@ fn milliseconds(text: &str) -> Option<Instant> {
 /// Replays requests, each at its time, and returns the time of each, in the same order.
 ///
 /// # Errors
-/// The first request that goes beyond the device's `blocks`.
+/// The first request beyond the device's `blocks`.
 pub fn replay(device: &mut dyn Device, blocks: u64, arrivals: &[Arrival]) -> Result<Vec<Span>, TraceError> {
     let end = |arrival: &Arrival| arrival.block.saturating_add(arrival.blocks);
     if let Some(nth) = arrivals.iter().position(|arrival| end(arrival) > blocks) {

@@ -1,5 +1,5 @@
-//! Arrays against results computed by hand: the members that a request keeps busy, for how long, and how many
-//! requests an array serves at once (Cooperative Scans 2004, §3.2, Table 3). Each request lies at a place
+//! Arrays against results computed by hand: the members that a request keeps busy, the duration, and the
+//! number of requests served at once (Cooperative Scans 2004, §3.2, Table 3). Each request lies at a place
 //! without earlier requests, so that each access costs a seek.
 
 use coscan_core::{Instant, Span};

@@ -1,5 +1,5 @@
 //! Data on tapes, optical platters and in archive tiers: models of access times, and one scheduler for all
-//! users that decides which fragment is fetched next (Sarawagi & Stonebraker, VLDB 1996).
+//! users. The scheduler decides which fragment is fetched next (Sarawagi & Stonebraker, VLDB 1996).
 //!
 //! | part | content | files |
 //! |---|---|---|

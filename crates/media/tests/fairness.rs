@@ -91,8 +91,8 @@ fn nobody_waits_longer_than_the_bound() {
     }
 }
 
-/// Without patience the mounted medium is never finished as long as others arrive. The bound is what serves
-/// the lone list.
+/// Without patience the mounted medium is never finished as long as others arrive. Only the bound serves the
+/// lone list.
 #[test]
 fn without_patience_reorder_puts_it_off() {
     let never = wait_of_the_lone_list(PolicyName::REORDER, Span::MAX, 40).unwrap_or(f64::INFINITY);
@@ -101,7 +101,7 @@ fn without_patience_reorder_puts_it_off() {
 }
 
 /// An executor takes its second batch when the cache is full of fragments that its list wants, and pauses
-/// forever. The other list is served all the same.
+/// forever. The other list is served nevertheless.
 #[test]
 fn an_executor_that_pauses_leaves_half_of_the_cache() {
     let library = Library::tape_stacker_1996();

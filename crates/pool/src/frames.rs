@@ -128,8 +128,8 @@ impl Frames {
         self.frames.iter().enumerate().map(|(at, frame)| (FrameNo(at as u32), frame))
     }
 
-    /// The least recently used frame without owner that may be evicted: an empty one, else one with a clean page,
-    /// else one whose page must be written first.
+    /// The least recently used frame without owner that may be evicted. Empty frames are first, then those
+    /// with a clean page, then those whose page must be written first.
     pub fn oldest_free(&self) -> Option<FrameNo> {
         let candidates = || self.free.iter().map(|(_, frame)| *frame).filter(|f| self.get(*f).may_leave());
         candidates().find(|frame| self.get(*frame).is_clean()).or_else(|| candidates().next())
@@ -199,7 +199,7 @@ impl Frames {
         self.touch(frame);
     }
 
-    /// Makes the frame empty; its page is no longer resident.
+    /// Makes the frame empty, and its page absent.
     pub(crate) fn clear(&mut self, frame: FrameNo) {
         self.set_to_clean(frame, false);
         let old = std::mem::replace(self.get_mut(frame), Frame::empty());

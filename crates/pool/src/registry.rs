@@ -1,5 +1,5 @@
-//! Registry of all policies of the pool: one entry feeds the names, the command line, docs and the
-//! conformance tests.
+//! Registry of the pool's policies. One entry feeds the names, the command line, docs and the conformance
+//! tests.
 //!
 //! Policies of cooperative scans are in the registry of `coscan-core`.
 

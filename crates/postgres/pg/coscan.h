@@ -208,7 +208,7 @@ typedef enum CoscanTaken
 {
 	TAKEN_CHUNK,
 	TAKEN_ALL,					/* no chunk is left */
-	TAKEN_ALONE					/* the fetcher no longer serves this scan */
+	TAKEN_ALONE					/* the fetcher has given this scan up */
 } CoscanTaken;
 
 typedef struct CoscanChunk

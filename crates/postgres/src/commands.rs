@@ -93,12 +93,12 @@ pub enum Command {
         /// The scan's slot.
         slot: u32,
     },
-    /// The scan is no longer served and continues alone.
+    /// The manager has given the scan up; the scan continues alone.
     Fail {
         /// The scan's slot.
         slot: u32,
     },
-    /// Chunks in the scan's mailboxes are no longer kept, because other scans wait for the room.
+    /// Chunks in the scan's mailboxes were released, because other scans wait for the room.
     Revoked {
         /// The scan's slot.
         slot: u32,

@@ -2,7 +2,7 @@
 //!
 //! Scans of one policy cooperate with each other. The budget is divided evenly among the policies that have
 //! scans. A manager knows a table while one of its scans reads it. When the last one ends, all chunks of the
-//! table are evicted, because its lock no longer protects the pages.
+//! table are evicted, because without its lock the pages are unprotected.
 //!
 //! The fetcher calls a method for each event and then takes the [`Command`]s one by one, in order. A chunk
 //! that is being read or kept has a frame, which is a number. Every chunk counts with the full chunk size,
@@ -163,7 +163,7 @@ impl Host {
         }
     }
 
-    /// A deadline may have come.
+    /// Handles deadlines that have been reached.
     pub fn time_passed(&mut self) {
         for manager in 0..self.managers.len() {
             if self.managers[manager].abm.next_deadline().is_some_and(|due| due <= self.now) {

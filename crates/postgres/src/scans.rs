@@ -14,7 +14,7 @@ pub enum Mailbox {
     Requested,
     /// It holds a chunk that is kept for it.
     Held,
-    /// Its backend still reads a chunk that is no longer kept for it, because other scans needed the room.
+    /// Its backend still reads a chunk that was released, because other scans needed the room.
     Revoked,
     /// No chunk is left for it.
     Drained,

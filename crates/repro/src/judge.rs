@@ -1,7 +1,8 @@
 //! Comparison of a scenario's outcome with the paper's values, row by row.
 //!
-//! There are three kinds of rows: ratios to the baseline for every policy and figure that the paper gives;
-//! the order of the policies by a figure; and the single expectations of the scenario file.
+//! There are three kinds of rows. The first are ratios to the baseline for every policy and figure that the
+//! paper gives. The second are the orders of the policies by a figure, the third the single expectations of
+//! the scenario file.
 
 use crate::report::Row;
 use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUANTITIES};

@@ -40,7 +40,7 @@ pub struct World {
     pub processors: u32,
     /// True if operators' memory takes room of the buffer.
     pub operator_memory: OperatorMemory,
-    /// Where the tables are stored.
+    /// The device that stores the tables.
     pub device: DeviceSpec,
     /// Bytes of decoded arrays that the host keeps of a part after its first delivery, by table, chunk and
     /// column; empty if it keeps none.

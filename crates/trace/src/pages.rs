@@ -1,6 +1,6 @@
-//! The trace string of a query: the operations of its access methods on pages, in order, each with the
-//! query's processor time by then (Chou & DeWitt 1985, section 4.1). [`save`] and [`load`] keep such traces
-//! in files.
+//! The trace string of a query: the operations of its access methods on pages, in order (Chou & DeWitt 1985,
+//! section 4.1). Each has the query's processor time by then. [`save`] and [`load`] keep such traces in
+//! files.
 
 mod lines;
 

@@ -84,9 +84,9 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         matching: Vec<MatchingRuns>,
     },
-    /// A scan no longer needs chunks.
+    /// A scan prunes chunks.
     ChunksUnneeded { scan: u64, chunks: Runs },
-    /// A scan no longer needs matching chunks.
+    /// A scan prunes matching chunks.
     MatchingUnneeded { scan: u64, at: u32, chunks: Runs },
     /// A worker wants a chunk.
     ChunkRequested { scan: u64, worker: u32 },
@@ -143,7 +143,7 @@ pub enum Layout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Column {
-    /// Every part has pages of its own: the bytes of every chunk's part.
+    /// Every part has separate pages: the bytes of every chunk's part.
     Parts(Vec<u64>),
     /// Neighbouring parts share pages: the bytes of every page, and for each chunk its pages `[first, end)`.
     Pages {

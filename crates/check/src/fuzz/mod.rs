@@ -46,7 +46,7 @@ pub struct FuzzReport {
     pub seeds: u64,
     /// The events the core handled.
     pub events: u64,
-    /// A hash over the runs of all seeds, whatever the order and the threads.
+    /// A hash over the runs of all seeds, independent of their order and of the threads.
     pub hash: u64,
     /// The failures, by seed.
     pub failures: Vec<Failure>,

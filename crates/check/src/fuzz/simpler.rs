@@ -1,5 +1,5 @@
-//! Worlds that are one step simpler than a given one: without a scan, a table, a chunk or a column, with a
-//! smaller number, or with a default.
+//! Worlds that are one step simpler than a given one: an item less (scan, table, chunk, column), a smaller
+//! number, or a default.
 //!
 //! When an item is removed, the positions behind it are decremented, in scans and in steps. `shrink.rs`
 //! checks whether a simpler world still fails.

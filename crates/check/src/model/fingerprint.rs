@@ -13,8 +13,8 @@ use coscan_core::LoadId;
 use super::moves::Trouble;
 use crate::fuzz::Player;
 
-/// Numbers that count up and are only compared with each other, in collections that are printed in their
-/// order: the loads named so far, and the stops of the elevator.
+/// Numbers that count up and are only compared with each other: the loads named so far, and the stops of the
+/// elevator. Their collections are printed in order.
 const COMPARED: [&str; 3] = ["next_load", "stops_made", "age"];
 
 /// A map from such numbers: its order is all that matters.

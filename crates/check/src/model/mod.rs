@@ -5,11 +5,11 @@
 //! with all the checks of the fuzzer's host after every event. States that behave alike are recognised by a
 //! fingerprint (`fingerprint.rs`), so that the search (`search.rs`) ends.
 //!
-//! A completed check proves for its world and policy: progress never stops while a worker waits; every scan
-//! gets each of its chunks once, or fails for a cause; the budget is kept; every request is answered once.
-//! From every reachable state everything can still end without any help from faults. The check proves nothing
-//! about larger worlds. Times are those of the world. With `tick_ns = 0` all events but deadlines happen at
-//! one instant, so that ages of waits do not distinguish states.
+//! A completed check proves the following for its world and policy. Progress never stops while a worker
+//! waits. Every scan gets each of its chunks once, or fails for a cause. The budget is kept, and every
+//! request is answered once. From every reachable state everything can still end without any help from
+//! faults. The check proves nothing about larger worlds. Times are those of the world. With `tick_ns = 0` all
+//! events but deadlines happen at one instant, so that ages of waits do not distinguish states.
 
 mod fingerprint;
 mod moves;

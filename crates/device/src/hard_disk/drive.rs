@@ -399,7 +399,7 @@ fn instant(at: Picos) -> Instant {
 
 impl Device for HardDisk {
     /// # Panics
-    /// If the request goes beyond the end of the disk.
+    /// If the request exceeds the end of the disk.
     fn submit(&mut self, now: Instant, request: Request) {
         let picos = now.as_nanos() * 1000;
         self.catch_up(picos);

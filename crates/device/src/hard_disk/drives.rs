@@ -185,9 +185,9 @@ pub fn atlas10k2() -> HardDiskModel {
 }
 
 /// Maxtor Atlas 10K III, 36 GB, derived. Stated (VLDB 2003, Table 1): 10,000 rpm, 0.6 ms head switch, 4.5 ms
-/// mean seek, 686 to 396 sectors per track, 124,088 tracks, 4 heads. Fitted: the seek curve, that of the Atlas
-/// 10K stretched to the mean seek. Reading: skews, from the head switch and the shortest seek. Assumed: zones,
-/// so narrow towards the middle that the capacity comes out, and the buffer.
+/// mean seek, 686 to 396 sectors per track, 124,088 tracks, 4 heads. Fitted: the seek curve, that of the
+/// Atlas 10K stretched to the mean seek. Reading: skews, from the head switch and the shortest seek. Assumed:
+/// zones, so narrow towards the middle that the capacity is the stated one, and the buffer.
 pub fn atlas10k3() -> HardDiskModel {
     derived(&Derived {
         rpm: 10_000,

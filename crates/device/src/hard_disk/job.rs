@@ -36,7 +36,7 @@ impl Job {
         self.pass.track.as_ref().map_or(wanted, |track| wanted.min(track.end))
     }
 
-    /// A block that may be read has passed. Returns the end of what the segment holds.
+    /// A block that may be read has passed. Returns the end of the segment's content.
     pub fn block_read(&mut self, segment: &mut Segment, block: u64, size: u64) -> u64 {
         let last = self.last(if self.foreground { self.goal } else { segment.read_until });
         if block < segment.start && segment.start == segment.end {

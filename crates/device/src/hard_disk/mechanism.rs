@@ -79,8 +79,8 @@ impl Mechanism {
         Pass { at, step: Step::Seek(block), write, track: None }
     }
 
-    /// Seek and rotation before a run of blocks, if the access started at `now`: the time of the access on
-    /// their first track that moves none of them.
+    /// Seek and rotation before a run of blocks, if the access started at `now`. This is the part of the
+    /// access on their first track that moves none of them.
     pub fn positioning(&self, now: Picos, first: u64, end: u64, write: bool) -> Picos {
         let track = self.geometry.track_of(first);
         let seek = self.seek_time(track.cylinder, track.head, write);

@@ -1,6 +1,7 @@
-//! A hard disk accurate to the sector, with the mechanisms that DiskSim 4.0 describes: zones, skews, head and
-//! cylinder switches, a measured seek curve, rotation, zero-latency access, a segmented buffer with
-//! read-ahead and write-back, command queueing, and a bus slower or faster than the medium.
+//! A hard disk accurate to the sector, with the mechanisms that DiskSim 4.0 describes. These are zones,
+//! skews, head and cylinder switches, a measured seek curve, rotation and zero-latency access. The drive has
+//! a segmented buffer with read-ahead and write-back, command queueing, and a bus slower or faster than the
+//! medium.
 //!
 //! | part | content | file |
 //! |---|---|---|

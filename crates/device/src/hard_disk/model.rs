@@ -82,7 +82,7 @@ pub struct DiskBus {
 /// Costs of a command before any movement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskOverheads {
-    /// A read whose first block is in the buffer when it arrives at a drive with nothing else to do.
+    /// A read whose first block is in the buffer when it arrives at an idle drive.
     pub read_hit: Span,
     /// Any other read.
     pub read_miss: Span,

@@ -4,7 +4,7 @@
 //! The tape is written in *wraps* that alternate in direction, in four *bands*. A position in bytes becomes a
 //! wrap and a longitudinal position (LPOS). The time to locate is the linear model that a production archive
 //! (CTA at CERN) fitted to its drives. It has fixed costs for a change of wrap, of band and of direction, for
-//! turning round and for stepping back, and a share for the distance in LPOS.
+//! a turn and for a step back. The distance in LPOS adds a proportional cost.
 //!
 //! **Choices**: the fitted constants are those of LTO-7 drives with M8 media and are used for both
 //! generations; only wraps, capacity and rates differ. Every wrap holds the same number of bytes. The landing

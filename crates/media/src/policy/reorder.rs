@@ -10,7 +10,7 @@
 //! - If the mounted medium has nothing to fetch, mount the medium whose oldest request has waited longest, so
 //!   that no request waits forever. Of several that have waited equally long, take the one with the highest
 //!   worth. The worth is the number of lists served, times the bytes that complete subqueries or fit into the
-//!   free room, per time of the switch, the seeks and the transfer. That worth alone, or weighed against
+//!   free room, divided by the time of switch, seeks and transfer. That worth alone, or weighed against
 //!   waiting, delays rare requests (`docs/slow-media.md`).
 //! - A fragment that needs more room than is free may evict the least wanted fragments only if it completes a
 //!   subquery.

@@ -83,7 +83,7 @@ pub struct Totals {
     /// Fragments evicted.
     pub evictions: u64,
     /// Number of times that a list went first because it had waited for longer than the patience, or because
-    /// nothing else could continue.
+    /// no other list could continue.
     pub overrides: u64,
 }
 

@@ -4,9 +4,9 @@
 //! themselves fit; the allocation policy says how many a query wants. By feedback, one query less may run if
 //! the device is busier than a threshold, otherwise one more.
 //!
-//! Source: Chou & DeWitt 1985, sections 3.2 and 4.2 (demand; the query that asks for more is the one that
-//! stops, as in VMOS) and 4.3 (feedback: estimator, optimizer, control switch; the "50 % rule" of Leroudier &
-//! Potier 1976; they found 87 % to be best).
+//! Source: Chou & DeWitt 1985, sections 3.2 and 4.2 for demand: the query that asks for more is the one that
+//! stops, as in VMOS. Section 4.3 for feedback: estimator, optimizer and control switch, after the "50 %
+//! rule" of Leroudier & Potier 1976; Chou & DeWitt found 87 % to be best.
 //! **Choice:** a query that is alone always runs, whatever its demand.
 //! **Choice:** the estimator is a moving mean in which the last sample has a weight of one half. The
 //! optimizer changes the number by one query per sample. The control switch stops queries when they fault, as
@@ -81,7 +81,7 @@ struct Feedback {
     threshold_permille: u32,
     /// The estimate of utilisation.
     estimate_permille: u32,
-    /// How many queries may run, by the optimizer.
+    /// The optimizer's limit on running queries.
     active_max: u32,
 }
 

@@ -12,7 +12,7 @@
 //! | `domain-separation` | type of page, fixed shares | LRU inside |
 //! | `group-lru` | type of page, ranked | LRU inside the lowest rank |
 //! | `kaplan` | relation, ranked | MRU inside, one page exempt |
-//! | `working-set` | query | what was not used within a window |
+//! | `working-set` | query | pages not used within a window |
 //! | `hot-set` | query, fixed size | LRU inside |
 //! | `dbmin` | file instance, fixed size | by pattern |
 

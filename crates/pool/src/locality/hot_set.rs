@@ -1,5 +1,5 @@
 //! The hot set model: the frames that a query needs to read each page once, if all its frames are one LRU
-//! list (Sacco & Schkolnick, VLDB 1982, as Chou & DeWitt 1985 describe it in section 2.3).
+//! list. Source: Sacco & Schkolnick, VLDB 1982, as Chou & DeWitt 1985 describe it in section 2.3.
 //!
 //! DBMIN is compared with this model. The model gives one number for a whole query, suits LRU, and ignores
 //! the phases of a query. It uses the plans of the query locality set model and none of its rules.

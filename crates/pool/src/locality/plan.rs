@@ -1,5 +1,5 @@
-//! Query plans: the file instances that a query opens, and the reference pattern of each (Chou & DeWitt 1985,
-//! section 3.1: every operation is a composition of simple patterns).
+//! Query plans: the file instances that a query opens, and the reference pattern of each. Every operation is
+//! a composition of simple patterns (Chou & DeWitt 1985, section 3.1).
 //!
 //! A plan covers the six queries of the paper: a selection, an optional join and an optional stored result.
 //! Access paths and statistics (sizes, selected tuples, clusters) are given; nothing is optimized.

@@ -9,7 +9,7 @@ use super::{LocalReplacement, Pattern};
 
 /// The default threshold of the rules for random references: a page is kept if it will be used at least ten
 /// more times. The paper does not give the threshold. With every value from 3 to 60 the locality sets of its
-/// six queries are as large as the hot sets of Table 2, which they are said to resemble (section 4.1.1).
+/// six queries are as large as the hot sets of Table 2; section 4.1.1 says that the two are similar.
 pub const DEFAULT_BETA: f64 = 10.0;
 
 /// The parameters of the rules besides the references.

@@ -8,9 +8,9 @@
 //! first full sweep only clean pages are taken, in the second any. An owner that does not say which pages are
 //! dirty (see [`PageReplacement::on_dirty`]) gets the plain algorithm.
 //!
-//! **Choices** where the papers are silent: the reference that brings a page in does not set its bit, so that
-//! a page used once leaves after one turn. The hand then stands behind the new page and passes it last. A
-//! page in use keeps its bit. Dirty pages that are passed over are not written by the policy but named to the
+//! **Choices** where the papers are silent: the reference that brings a page in does not set its bit. So a
+//! page used once leaves after one turn. The hand then stands behind the new page and passes it last. A page
+//! in use keeps its bit. Dirty pages that are passed over are not written by the policy but named to the
 //! owner, see [`PageReplacement::take_passed_over`].
 //!
 //! **Cost:** a hit is one store. An eviction is amortised constant, because each cleared bit was set by a

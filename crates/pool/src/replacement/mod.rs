@@ -66,7 +66,7 @@ pub trait PageReplacement: Debug + Send {
     fn take_passed_over(&mut self, _each: &mut dyn FnMut(PageSlot)) {}
 
     /// Replays a whole reference string as [`misses`] does. This is a provided method so that it is compiled
-    /// for each policy: a boxed policy then costs one virtual call per run instead of several per reference.
+    /// for each policy. A boxed policy then costs one virtual call per run instead of several per reference.
     fn replay(&mut self, references: &[PageSlot], frames: usize) -> u64 {
         misses(self, references, frames)
     }

@@ -1,6 +1,6 @@
 //! SIEVE: the first page that was not visited since the hand last passed, from old to new.
 //!
-//! SIEVE is CLOCK with one difference: a page that is spared stays in its place, and new pages are added at
+//! SIEVE is CLOCK with one difference. A page that is spared stays in its place, and new pages are added at
 //! the newest end instead of behind the hand. So new pages are examined soon, and spared pages gather at the
 //! old end.
 //!

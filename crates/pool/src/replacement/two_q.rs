@@ -9,7 +9,7 @@
 //! 1994, the full version, with the settings that its authors recommend: A1in has a quarter of the frames,
 //! A1out remembers half as many pages as there are frames. **Choices** where the paper is silent:
 //! - A page that comes back leaves A1out before room is made for it, so that its own entry takes no room.
-//! - When A1in is short but Am is empty (or all of it in use), A1in gives a page all the same, and the
+//! - When A1in is short but Am is empty (or all of it in use), A1in gives a page nevertheless, and the
 //!   reverse.
 //! - Pages in use are passed over and keep their place.
 //!

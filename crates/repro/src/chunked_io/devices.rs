@@ -1,13 +1,13 @@
 //! The disks of 2004, §3.2, as models.
 //!
 //! The paper names a 40 GB IBM DeskStar of 7200 rpm, a 36 GB Seagate Cheetah of 10,000 rpm, and a 3ware 7810
-//! with 8 SATA drives of 7200 rpm and stripes of 64 KB, but gives no figures for them. Each comes in several
+//! with 8 SATA drives of 7200 rpm and stripes of 64 KB. It gives no figures for them, and each has several
 //! generations. The models are those on sale shortly before: Deskstar 120GXP and Cheetah 10K.6.
 //!
 //! - Seeks: the makers' averages for reads, 8.5 ms (120GXP specification, revision 4.1, §4.4.2) and 4.7 ms
 //!   (Cheetah), plus half a rotation. Command overhead (0.3 ms on the Deskstar) is left out.
-//! - Bandwidth: the middle between the sustained rates of the outermost and the innermost zone, 48 and 23
-//!   MB/s, and 68 and 38 MB/s, because random chunks of a large file lie in all zones of the disk.
+//! - Bandwidth: the middle between the sustained rates of the outermost and the innermost zone: 48 and 23
+//!   MB/s, and 68 and 38 MB/s. The reason is that random chunks of a large file lie in all zones of the disk.
 //! - A step forward to a page of the same 8 MB: a track-to-track seek, 1.2 ms and 0.4 ms, plus half a rotation.
 //! - The array's drives are modelled as Deskstars, because the paper finds that each needs chunks of 4 MB
 //!   "just like we measured". The controller and its bus are not modelled.

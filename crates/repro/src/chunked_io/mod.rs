@@ -1,10 +1,10 @@
 //! 2004, §3.2 and §4.2: the reasons for reads in chunks, measured on models of the paper's disks in virtual
 //! time.
 //!
-//! There are three questions, one per file: the chunk size for good bandwidth (`bandwidth`), the number of
-//! requests that an array serves at once (`concurrency`), and the selectivity from which reading the whole
-//! chunk beats an index that fetches single pages (`index`). `devices` has the disks and the sources of their
-//! figures, and `measure` drives them. No buffer manager and no policy is involved.
+//! There are three questions, one per file. `bandwidth` finds the chunk size for good bandwidth,
+//! `concurrency` the number of requests that an array serves at once. `index` finds the selectivity from
+//! which reading the whole chunk beats an index that fetches single pages. `devices` has the disks and the
+//! sources of their figures, and `measure` drives them. No buffer manager and no policy is involved.
 
 mod bandwidth;
 mod common;

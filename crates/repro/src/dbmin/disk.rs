@@ -4,8 +4,9 @@
 //! turn. The places of pages are not modelled.
 //!
 //! Source: Chou & DeWitt 1985, section 4.1.2 (27.6 ms on average for a page of 4 KB).
-//! **Choice:** the seek time rises with the distance x (a part of all cylinders, between two uniform positions) as
-//! 5 + 15 sqrt(x) + 15 x ms: 18 ms on average, between the 5 ms and 35 ms of the drive's shortest and longest seek.
+//! **Choice:** the seek time rises with the distance x as 5 + 15 sqrt(x) + 15 x ms, where x is a part of all
+//! cylinders, between two uniform positions. That is 18 ms on average, between the 5 ms and 35 ms of the
+//! drive's shortest and longest seek.
 
 use std::collections::VecDeque;
 

@@ -6,7 +6,7 @@
 //! once, the query is blocked.
 //!
 //! Not modelled: the operating system, the cost of the buffer manager itself, positions on the disk, and
-//! dropped files (a temporary file's dirty pages are eventually written like any others).
+//! dropped files. A temporary file's dirty pages are eventually written like any others.
 //!
 //! Source: Chou & DeWitt 1985, section 4.1. **Choice:** a time slice of 100 ms; the paper does not say.
 

@@ -3,14 +3,14 @@
 //! The plans follow the text of the queries (TPC-H, clause 2.4) by rules that were fixed before any
 //! measurement:
 //!
-//! 1. A table that is joined to one clustered by the same key, of which every page is wanted, is joined in
+//! 1. A table may be joined to one clustered by the same key, with every page wanted. The join then follows
 //!    that order through the index (nested loops). All three are read alternately, each as far as the others
 //!    have come. These are `orders` with `lineitem`, and `part` with `partsupp`.
 //! 2. Other tables are read whole, one after the other, and kept in memory, hashed or sorted.
 //! 3. An index leads to single pages if it fetches fewer than a tenth of the pages of a scan.
-//! 4. If section 5.2.1 of the paper describes a query's execution, the plan follows it: 1, 4 and 15 are
-//!    scans; 10 makes runs of two to four requests; 14 sorts and then uses an index; 17 and 20 are nested
-//!    loops over single pages; 12 is a scan and then a join (section 5.4).
+//! 4. If section 5.2.1 of the paper describes a query's execution, the plan follows it. Queries 1, 4 and 15
+//!    are scans. 10 makes runs of two to four requests. 14 sorts and then uses an index. 17 and 20 are nested
+//!    loops over single pages. 12 is a scan and then a join (section 5.4).
 //!
 //! Pages in the buffer pool (768 MB, stated) are not read again. Temporary tables and updates are left out.
 

@@ -37,9 +37,9 @@ pub(super) const JUDGED: Reading = Reading {
 
 impl Reading {
     /// A disk with its queue in use. Each experiment's `schedule` is a reading. Random reads that arrive by
-    /// themselves are served by positioning time: at 150 a second they are nearly all that the disk serves
-    /// one after the other, and the paper's queries take only 2.6 times as long beside them. If all clients
-    /// wait for answers, the order is that of arrival, which avoids starvation.
+    /// themselves are served by positioning time. The reason is their rate: 150 a second are nearly all that
+    /// the disk serves one after the other, but the paper's queries take only 2.6 times as long beside them.
+    /// If all clients wait for answers, the order is that of arrival, which avoids starvation.
     pub(super) fn disk(&self, mut disk: HardDiskModel, schedule: Schedule) -> HardDiskModel {
         (disk.queue_depth, disk.schedule) = (self.queue_depth, self.schedule.unwrap_or(schedule));
         if !self.reads_ahead {
@@ -71,7 +71,7 @@ impl Setting<'_> {
     }
 }
 
-/// Random 8 KB reads per second, one at a time and nothing else.
+/// Random 8 KB reads per second, one at a time, without other requests.
 pub(super) fn one_at_a_time_per_s(disk: &HardDiskModel, within: (u64, u64)) -> f64 {
     const READS: u64 = 2000;
     let mut rng = fastrand::Rng::with_seed(1);

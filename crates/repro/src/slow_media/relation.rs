@@ -2,8 +2,8 @@
 //!
 //! A relation lies in pieces, each contiguous on one medium. No prefetch requests blocks of 256 KB one by
 //! one, prefetch units of 32 blocks, reorder fragments. The cache holds the requested units. So a fragment of
-//! the scheduler is a block, a unit or a fragment of the paper; under an index, where single blocks qualify,
-//! it is always a block.
+//! the scheduler is a block, a unit or a fragment of the paper. Under an index single blocks qualify, so it
+//! is always a block.
 
 use std::collections::BTreeMap;
 

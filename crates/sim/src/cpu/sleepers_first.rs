@@ -1,8 +1,8 @@
 //! Cores that prefer threads that have slept, as time-sharing systems do.
 //!
 //! A thread has credit. It is full for a new thread, decreases while the thread runs, and increases while it
-//! has no job, up to a maximum (Linux 2.6 kept such a sleep average, of at most a second). Threads with
-//! credit share the cores evenly; the others share the rest. There are two classes in place of a scale of
+//! has no job, up to a maximum. Linux 2.6 kept such a sleep average, of at most a second. Threads with credit
+//! share the cores evenly; the others share the rest. There are two classes in place of a scale of
 //! priorities, and no time slices. This is enough to show the effect of waiting for I/O on a scan.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -37,7 +37,7 @@ use observer::Observer;
 /// The reason for an unfinished run.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// The manager cannot be set up like this.
+    /// The setup of the manager is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Nothing is in progress although queries are unfinished: a bug of the policy or the core.

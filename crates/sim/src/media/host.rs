@@ -34,7 +34,7 @@ pub enum MediaRunError {
 /// Plays a world to its end.
 ///
 /// # Errors
-/// If settings make no sense, or a query cannot be answered.
+/// If settings are invalid, or a query cannot be answered.
 pub fn run(world: &MediaWorld, policy: BoxedPolicy) -> Result<MediaOutcome, MediaRunError> {
     let mut scheduler = Scheduler::new(world.config, world.library.clone(), policy)?;
     for fragment in &world.fragments {
@@ -52,7 +52,7 @@ enum Happening {
     Deadline,
 }
 
-/// A list that is under way.
+/// A list in progress.
 struct Open {
     user: usize,
 }
@@ -66,7 +66,7 @@ struct Host<'a> {
     next: u64,
     lists: BTreeMap<ListNo, Open>,
     submitted: u64,
-    /// For each user the query and the list of it that come next, and when the query began.
+    /// For each user: the next query, its next list, and the start of the query.
     at: Vec<(usize, usize, Instant)>,
     waiting_for_first: Vec<(u64, usize)>,
     first_bytes: u64,
@@ -172,7 +172,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Submits the user's next list, or goes on to his next query.
+    /// Submits the user's next list, or starts the user's next query.
     fn submit(&mut self, user: usize) -> Result<(), MediaRunError> {
         loop {
             let (query, list, began) = self.at[user];

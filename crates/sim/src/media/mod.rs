@@ -3,7 +3,7 @@
 //! arms follow the library's model. The scheduler of `coscan-media` makes all decisions.
 //!
 //! **Choices**: one processor, which serves subqueries in the order in which they became ready; a query's
-//! plan costs nothing; an arm serves drives in the order of their requests.
+//! plan costs nothing; an arm serves drives in the order of requests.
 
 mod figures;
 mod host;
@@ -40,7 +40,7 @@ pub struct MediaUser {
 pub enum MediaStart {
     /// At a time after the beginning.
     At(Span),
-    /// When the first user has processed this many bytes.
+    /// At the time at which the first user has processed this many bytes.
     AfterFirst {
         /// Bytes.
         bytes: u64,

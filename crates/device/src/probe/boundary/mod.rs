@@ -25,7 +25,7 @@ use crate::statistics::median;
 pub struct Search {
     /// Requests timed per size.
     pub samples: usize,
-    /// The longest period to look for.
+    /// The longest period to search for.
     pub period_max_bytes: u64,
     /// Pairs in the confirmation.
     pub pairs: usize,
