@@ -1,10 +1,10 @@
 #!/bin/bash
-# Plants the faults of a list, all of them in one scratch checkout, each switched on by COSCAN_PLANTED, and shows which
-# tests find each. One that no test finds ends it with 1. A line of the list: name, file, the code with the expression in
-# {{ }}, the wrong expression. CARGO_TARGET_DIR is where it builds, with the dependencies that are there; PLANTED_CONFIG
-# another configuration than that of `make test`.
-# Usage: crates/check/plant.sh SOURCES LIST TEST FILTERS [NAME...], as planted/run.sh of coscan-datafusion and coscan-tier do; TEST is
-# a test of a package, or lib for the unit tests of all.
+# Plants all faults of a list in one scratch checkout and shows which tests find each. COSCAN_PLANTED switches a fault on.
+# A fault without a test that finds it ends the script with 1. A line of the list has the name, the file, the code with the
+# expression in {{ }}, and the wrong expression. CARGO_TARGET_DIR is the build folder, whose dependencies are reused.
+# PLANTED_CONFIG replaces the configuration of `make test`.
+# Usage: crates/check/plant.sh SOURCES LIST TEST FILTERS [NAME...], as in planted/run.sh of coscan-datafusion and coscan-tier.
+# TEST is a test of a package, or lib for the unit tests of all packages.
 set -u
 src=$1 faults=$2 test=$3
 read -ra filters <<<"$4"
@@ -12,10 +12,10 @@ shift 4
 only=" $* "
 top=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$top/target}"
-# The scratch checkout stays, and only files that differ are written: the next run compiles what has changed.
+# The scratch checkout stays, and only changed files are written, so that the next run compiles only these.
 scratch=$CARGO_TARGET_DIR/planted/$test
 mkdir -p "$scratch"
-# Builds of the checkout would otherwise take the scratch's for their own.
+# Otherwise builds of the checkout would use the results of the scratch checkout.
 trap 'rm -rf "$CARGO_TARGET_DIR"/release/.fingerprint/coscan*' EXIT
 GIT_INDEX_FILE=$scratch.index git -C "$top" --work-tree="$scratch" read-tree --reset -u HEAD || exit 2
 cd "$scratch" || exit 2

@@ -1,22 +1,22 @@
-"""Holds coscan's page replacement to libCacheSim's: equal misses, and requests per second side by side.
+"""Compares coscan's page replacement with libCacheSim's: equal misses, and requests per second side by side.
 
-    pip install libcachesim                      # 0.3.5 is what this was written for
+    pip install libcachesim                      # written for 0.3.5
     coscan cache convert ANY_TRACE TRACE --to oracle-general
     coscan cache run TRACE --format oracle-general --size 1%,5%,10% --threads 1 --json > POINTS.json
     python libcachesim.py TRACE POINTS.json [--hashpower N] [--json OUT]
 
-TRACE is an oracleGeneral file, not packed; POINTS.json is what coscan says of it, a list of points {policy, size,
-requests, misses, seconds}. Each point of the policies lru, fifo, clock, arc, sieve, s3-fifo, 2q and opt is run again
-by libCacheSim with sizes of objects ignored, others are left out. The exit status is the number of points whose
-misses differ, capped at 100.
+TRACE is an uncompressed oracleGeneral file. POINTS.json is coscan's output for it, a list of points {policy, size,
+requests, misses, seconds}. libCacheSim runs each point of the policies lru, fifo, clock, arc, sieve, s3-fifo, 2q and
+opt again, ignoring sizes of objects; other policies are left out. The exit status is the number of points whose
+misses differ, at most 100.
 
-What the speeds are of. libCacheSim reads the trace again for each point and looks every object up in a hash table;
-its time here is that of process_trace on a trace that has been read before. coscan reads and hashes once for
-all points; its time is that of the simulation. The time of coscan's reading is not in the table: add the
+Meaning of the speeds. libCacheSim reads the trace again for each point and looks every object up in a hash table.
+Its time in the table is that of process_trace on a trace that has been read once. coscan reads and hashes once for
+all points, and its time in the table is that of the simulation alone. To include coscan's reading, add the
 difference between the time of its whole run and the sum of its points, divided by their number.
 
-What is compared is not all: libCacheSim keeps nothing in an S3-FIFO pool of less than 20 objects, so such
-points are left out. Its LRUK is another policy, see the header of lru_k.rs; RANDOM draws other lots.
+Limits of the comparison. libCacheSim keeps nothing in an S3-FIFO pool of less than 20 objects, so such points are
+left out. Its LRUK is another policy, see the header of lru_k.rs. RANDOM draws other random numbers.
 """
 
 import argparse
@@ -44,7 +44,7 @@ S3_FIFO_LEAST = 20
 
 
 def misses(trace: str, policy: str, size: int, hashpower: int) -> tuple[int, float]:
-    """How often libCacheSim misses, and how long it takes, in seconds."""
+    """libCacheSim's misses, and its time in seconds."""
     params = lcs.ReaderInitParam(ignore_obj_size=True)
     reader = lcs.TraceReader(trace, lcs.TraceType.ORACLE_GENERAL_TRACE, params)
     requests = reader.get_num_of_req()

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Plants one fault at a time in a scratch checkout and shows which test of coscan-media finds it. A fault that no test finds
-# ends it with 1. Usage: crates/media/planted/run.sh [name]
+# Plants one fault at a time in a scratch checkout and shows which test of coscan-media finds it. A fault without a test that
+# finds it ends the script with 1. Usage: crates/media/planted/run.sh [name]
 set -u
 top=$(git rev-parse --show-toplevel)
 scratch=$(mktemp -d)

@@ -1,4 +1,4 @@
--- Views to watch cooperative scans, and functions to reset and to switch.
+-- Views of cooperative scans, and functions to reset counters and to switch policies.
 \echo Use "CREATE EXTENSION coscan" to load this file. \quit
 
 CREATE FUNCTION coscan_scans(
