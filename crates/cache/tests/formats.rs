@@ -1,5 +1,5 @@
-//! Trace files: the content of each format, packed and unpacked; errors in bad files; conversion in both
-//! directions.
+//! Trace files: the content of each format, compressed and uncompressed; errors in bad files; conversion in
+//! both directions.
 
 use std::fs;
 use std::io::Write;

@@ -27,7 +27,8 @@ fn bare(mut model: HardDiskModel) -> HardDiskModel {
     model
 }
 
-/// Mean time of reads at random times of `blocks` blocks, each at a multiple of `aligned` plus `offset(rng)`.
+/// Mean time of reads of `blocks` blocks, issued at random times, each at a multiple of `aligned` plus
+/// `offset(rng)`.
 fn mean_read_ms(
     model: &HardDiskModel,
     reads: u64,

@@ -36,7 +36,7 @@ pub struct BarSeries {
 pub struct GroupedBars {
     /// The text above the figure.
     pub title: String,
-    /// A description for readers who cannot see the figure.
+    /// A description for blind readers.
     pub description: String,
     /// The quantity of a bar's height.
     pub y: Axis,

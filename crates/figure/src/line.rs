@@ -73,7 +73,7 @@ pub struct LinePanel {
 pub struct LineChart {
     /// The text above the figure.
     pub title: String,
-    /// A description for readers who cannot see the figure.
+    /// A description for blind readers.
     pub description: String,
     /// The panels, row by row.
     pub panels: Vec<LinePanel>,

@@ -34,7 +34,7 @@ pub struct Group {
 pub struct Scatter {
     /// The text above the figure.
     pub title: String,
-    /// A description for readers who cannot see the figure.
+    /// A description for blind readers.
     pub description: String,
     /// The axis below.
     pub x: Axis,

@@ -134,7 +134,7 @@ pub fn looks<S: AsRef<str>>(names: &[S]) -> Vec<Look> {
     places.iter().map(|place| look(place.or_else(|| free.next()).unwrap_or_default())).collect()
 }
 
-/// The texts of a figure for readers who cannot see it.
+/// The texts of a figure for blind readers.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
     /// Its name, in a few words.

@@ -105,8 +105,8 @@ pub enum Event {
         /// The file.
         file: FileId,
     },
-    /// A query finished or was cancelled: the pool releases everything that it holds. Valid in every state of
-    /// the query.
+    /// A query finished or was cancelled: the pool releases everything that the query holds. Valid in every
+    /// state of the query.
     QueryEnded {
         /// The query.
         query: QueryId,

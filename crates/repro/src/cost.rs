@@ -2,7 +2,8 @@
 //!
 //! Runs of I/O-bound queries over the same bytes, cut into more and more chunks, are timed by the wall clock.
 //! The measured time is that of the whole simulated run, including the host, so it is an upper bound of the
-//! core's. It is compared with the virtual time of the run. Of the simulations, only this one reads a clock.
+//! core's. It is compared with the virtual time of the run. Only this experiment and the overhead of slow
+//! media read a clock.
 
 use std::time::Instant as Clock;
 

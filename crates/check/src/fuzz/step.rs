@@ -78,9 +78,9 @@ steps! {
     "fail" Fail(load: usize = "l", columns: Columns = "col");
     /// The scan ends, whether it is finished, failed or neither.
     "gone" Gone(scan: usize = "q");
-    /// The scan does not need these chunks.
+    /// The scan prunes these chunks.
     "unneed" Unneed(scan: usize = "q", chunks: Runs = "c");
-    /// The scan does not need these of the matching chunks at this position.
+    /// The scan prunes these of the matching chunks at this position.
     "unneed-matching" UnneedMatching(scan: usize = "q", at: u32 = "m", chunks: Runs = "c");
     /// The budget is this many bytes.
     "budget" Budget(bytes: u64 = "");

@@ -150,7 +150,7 @@ struct Derived {
     outermost: u32,
     innermost: u32,
     head_switch_us: u64,
-    /// Time by which a track is turned against the previous one, at a change of head and at a change of
+    /// Time by which a track is rotated relative to the previous one, at a change of head and at a change of
     /// cylinder.
     skew_us: (u64, u64),
     /// Factor on the times of the Atlas 10K's seek curve.

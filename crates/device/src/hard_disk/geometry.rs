@@ -28,7 +28,7 @@ pub struct Zone {
     pub last_cylinder: u32,
     /// Sectors on a track.
     pub sectors: u32,
-    /// Sectors by which the first sector of a track is turned against the previous track, at a change of
+    /// Sectors by which a track's first sector is rotated relative to the previous track, at a change of
     /// head.
     pub track_skew: u32,
     /// The same at a change of cylinder.
@@ -45,7 +45,7 @@ pub(crate) struct Track {
     pub cylinder: u32,
     pub head: u32,
     pub sectors: u32,
-    /// Sectors by which sector 0 is turned against the index mark.
+    /// Sectors by which sector 0 is rotated relative to the index mark.
     skew: u32,
     /// Its first block.
     pub first: u64,

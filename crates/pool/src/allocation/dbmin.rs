@@ -15,7 +15,7 @@
 //! **Choice:** where locality sets have all frames (without load control, or for a single query), a page of
 //! the own set is evicted for the missing one.
 //! **Choice:** while a query is suspended, its sets are empty and do not count.
-//! Cost: logarithmic in the locality set.
+//! **Cost:** logarithmic in the locality set.
 
 use std::collections::BTreeMap;
 

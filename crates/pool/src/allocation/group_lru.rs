@@ -6,7 +6,7 @@
 //! Source: group LRU (Hawthorn, in Nyberg 1984), as described in Chou & DeWitt 1985, section 2.1.
 //! **Choice:** from low to high: pages that are passed once, pages accessed at random, pages read again,
 //! indexes.
-//! Cost: logarithmic in the group; linear in the pages in use or being read at the head of its list.
+//! **Cost:** logarithmic in the group; linear in the pages in use or being read at the head of its list.
 
 use super::ordered::Ordered;
 use super::page_type::PageType;

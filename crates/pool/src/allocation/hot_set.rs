@@ -6,7 +6,7 @@
 //! Source: Sacco & Schkolnick 1982, as described in Chou & DeWitt 1985, sections 2.3 and 4.2.
 //! **Choice:** a query whose list is full drops its oldest page before it asks for a frame, so that hot sets
 //! may add up to all frames. A page that another query owns is used, and its owner keeps it.
-//! Cost: logarithmic in the hot set.
+//! **Cost:** logarithmic in the hot set.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@
 //! page outlives its stay, so the next reference counts as the second.
 //!
 //! Paper: O'Neil, O'Neil, Weikum: The LRU-K Page Replacement Algorithm for Database Disk Buffering, SIGMOD 1993,
-//! section 2.1. Choices:
+//! section 2.1. **Choices:**
 //! - The correlated reference period is zero: every reference counts. Time is counted in references.
 //! - The retained information period is the owner's: a page is remembered until
 //!   [`on_forget`](PageReplacement::on_forget).

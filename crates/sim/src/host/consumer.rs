@@ -222,7 +222,7 @@ impl<'a> Sorted<'a> {
         Sorted { rows, memory, later, open, waiting }
     }
 
-    /// The next chunks of which all but the first one to be passed on can wait.
+    /// The next window: the first chunk to pass on, and the following chunks that fit into memory.
     fn next_window(&mut self) -> ChunkSet {
         let mut waiting = 0;
         let fits = |(at, chunk): &(usize, ChunkNo)| {

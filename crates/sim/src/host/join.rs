@@ -1,4 +1,4 @@
-//! The way of joins through their two sides.
+//! Joins: the order in which they take the chunks of their two sides.
 
 use std::collections::VecDeque;
 

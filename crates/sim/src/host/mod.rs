@@ -180,7 +180,7 @@ struct Simulation<'a> {
     request_count: u64,
     bytes: u64,
     events: u64,
-    /// Kept for their allocations.
+    /// Reused to avoid allocations.
     asks: Vec<Ask>,
     actions: Vec<Action>,
     read: Vec<Completion>,
