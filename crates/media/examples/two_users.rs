@@ -1,5 +1,5 @@
-//! Two users with data on some of the same tapes, in virtual time: `cargo run --release -p coscan-media
-//! --example two_users`
+//! Two users with data on some of the same tapes, in virtual time:
+//! `cargo run --release -p coscan-media --example two_users`
 
 use std::error::Error;
 

@@ -1,5 +1,5 @@
-//! Prints the scoreboard of some experiments as JSON, and the tables of experiments without rows: `cargo run
-//! --release -p coscan-repro --example scoreboard -- scan07-fig2`
+//! Prints the scoreboard of some experiments as JSON, and the tables of experiments without rows:
+//! `cargo run --release -p coscan-repro --example scoreboard -- scan07-fig2`
 
 use std::error::Error;
 

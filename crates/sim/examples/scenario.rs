@@ -1,5 +1,5 @@
-//! A scenario file under two policies: `cargo run --release -p coscan-sim --example scenario --
-//! experiments/scan04-homogeneous.toml`
+//! A scenario file under two policies:
+//! `cargo run --release -p coscan-sim --example scenario -- experiments/scan04-homogeneous.toml`
 
 use std::error::Error;
 use std::path::Path;

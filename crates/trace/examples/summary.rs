@@ -1,5 +1,5 @@
-//! Reads and deliveries of an engine, from its trace: `cargo run --release -p coscan-trace --example summary
-//! -- run.jsonl`
+//! Reads and deliveries of an engine, from its trace:
+//! `cargo run --release -p coscan-trace --example summary -- run.jsonl`
 //!
 //! `coscan sql --record run.jsonl` makes such a trace.
 

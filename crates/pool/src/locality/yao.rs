@@ -12,8 +12,9 @@
 /// Accesses beyond the number of records touch no new page. Cost: linear in `accesses`, at most until every
 /// page is touched.
 ///
-/// The result is computed as the growing probability `t` that a page is touched, `t += (1 - t) p / (n - i +
-/// 1)`. No number is subtracted from one close to it, so small results are as exact as large ones.
+/// The result is computed as the growing probability `t` that a page is touched,
+/// `t += (1 - t) p / (n - i + 1)`. No number is subtracted from one close to it, so small results are as
+/// exact as large ones.
 pub fn pages_touched(records: u64, pages: u64, accesses: u64) -> f64 {
     if records == 0 || pages == 0 {
         return 0.0;
