@@ -119,7 +119,7 @@ impl Default for RetryConfig {
     }
 }
 
-/// The default limit of decoded arrays per processor. Measured: twice as much takes twice the memory and
+/// By default decoded arrays have no more than this for each processor. Measured: twice as much takes twice the memory and
 /// saves a tenth of the processor time of many scans of one table (`docs/memory.md`, "Decoded arrays").
 const DECODED_BYTES_PER_PROCESSOR: u64 = 256 << 20;
 
