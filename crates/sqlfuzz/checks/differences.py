@@ -12,7 +12,7 @@ from .compare import Answer
 LEAST_BIGINT, MOST_BIGINT = -(2**63), 2**63 - 1
 
 
-#: What coscan says of subqueries that docs/serve.md says are refused: they refer to a row from LIMIT or a window function
+#: What coscan says of subqueries that docs/serve-sql.md says are refused: they refer to a row from LIMIT or a window function
 #: elsewhere than in conditions, to both sides of an outer join in ON, or have grouping sets.
 SUBQUERIES = [
     "whose rows may differ each time they are computed",
@@ -25,10 +25,10 @@ def explained(error: Exception, wanted: object) -> str | None:
     """Why coscan may refuse what the other engine answers; none if it may not."""
     code = getattr(error, "sqlstate", None)
     if code == "22003" and isinstance(wanted, Answer) and beyond_bigint(wanted):
-        # docs/serve.md: the sum of bigint is bigint. Other engines have wider sums.
+        # docs/serve-sql.md: the sum of bigint is bigint. Other engines have wider sums.
         return "refused: the sum is beyond bigint"
     if code == "0A000" and any(words in str(error) for words in SUBQUERIES):
-        return "refused: a subquery that docs/serve.md names"
+        return "refused: a subquery that docs/serve-sql.md names"
     return None
 
 
@@ -45,13 +45,13 @@ TEXT, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ = 25, 1043, 1082, 1114, 1184
 
 #: Types that PostgreSQL and coscan may give the same column.
 TYPES = {
-    # docs/serve.md: whole constants are bigint.
+    # docs/serve-sql.md: whole constants are bigint.
     *((wanted, given) for wanted in (INT2, INT4, INT8) for given in (INT2, INT4, INT8)),
-    # docs/serve.md: the sum of bigint is bigint; parts of a time are integers.
+    # docs/serve-sql.md: the sum of bigint is bigint; parts of a time are integers.
     (NUMERIC, INT8), (NUMERIC, INT4),
-    # docs/serve.md: a date plus whole days or months is a date; `date_trunc` of a date has no zone.
+    # docs/serve-sql.md: a date plus whole days or months is a date; `date_trunc` of a date has no zone.
     (TIMESTAMP, DATE), (TIMESTAMPTZ, TIMESTAMP),
-    # docs/serve.md: the sum of real is of double precision; functions of real, and real with whole numbers, are real.
+    # docs/serve-sql.md: the sum of real is of double precision; functions of real, and real with whole numbers, are real.
     (FLOAT4, FLOAT8), (FLOAT8, FLOAT4),
     # To be mended: the merged column of RIGHT JOIN has the type of the right side.
     (FLOAT4, NUMERIC), (FLOAT8, NUMERIC),

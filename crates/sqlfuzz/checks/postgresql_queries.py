@@ -103,7 +103,7 @@ class PostgresqlQueries(Queries):
         dividend = self.draw.choice(["a.e", "a.v", "a.i", "(a.v - 5)", str(ENDS[self.draw.choice(list(ENDS))][1])])
         divisor = self.draw.choice(["2", "3", "-1", "-2", "7", "a.v", "(a.i + 1)", "nullif(a.v, 0)", "0", "NULL"])
         if divisor == "0" and dividend.lstrip("-").isdecimal():
-            # docs/serve.md: PostgreSQL divides constants where there is no row, too.
+            # docs/serve-sql.md: PostgreSQL divides constants where there is no row, too.
             divisor = "(a.v - a.v)"
         how = self.draw.choice([" / ", " / ", " % "])
         conditions = ["a.v <> 0", f"a.i < {self.draw.choice([3, 20])}", "a.o", "a.e IS NOT NULL"]
