@@ -1,4 +1,4 @@
-//! The table of settings in the README equals the program's. `COSCAN_BLESS=1` writes it.
+//! The table of settings in `docs/reference/settings.md` is that of the program. `COSCAN_BLESS=1` writes it.
 
 use coscan_datafusion::options::{Scope, settings};
 
@@ -21,13 +21,14 @@ fn table() -> String {
 }
 
 #[test]
-fn the_readme_has_the_table_of_settings() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let readme = std::fs::read_to_string(path).expect("the README");
-    let (before, rest) = readme.split_once(BEGIN).expect("where the table begins");
+fn the_reference_has_the_table_of_settings() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/settings.md");
+    let page = std::fs::read_to_string(path).expect("the page of settings");
+    let (before, rest) = page.split_once(BEGIN).expect("where the table begins");
     let (found, after) = rest.split_once(END).expect("where the table ends");
     if std::env::var_os("COSCAN_BLESS").is_some() {
-        std::fs::write(path, [before, BEGIN, &table(), END, after].concat()).expect("write the README");
+        std::fs::write(path, [before, BEGIN, &table(), END, after].concat())
+            .expect("write the page of settings");
     } else {
         assert_eq!(found, table(), "COSCAN_BLESS=1 writes it");
     }
