@@ -7,7 +7,7 @@ const BEGIN: &str =
 const END: &str = "<!-- end of settings -->\n";
 
 fn table() -> String {
-    let mut table = String::from("| `SET coscan.…` | who, when | what | default |\n|---|---|---|---|\n");
+    let mut table = String::from("| `SET coscan.…` | scope | meaning | default |\n|---|---|---|---|\n");
     for setting in settings() {
         let scope = match setting.scope {
             Scope::Session => "session",
