@@ -42,6 +42,7 @@ CHECKED = --config .cargo/checked.toml --locked --release --workspace
 test: check model-check ## Everything that must pass: check, tests, docs
 	$(CARGO) test $(CHECKED)
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
+	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory packaging/tests
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@$(MAKE) --no-print-directory doc
@@ -61,12 +62,16 @@ check: tools ## Formatting, lints, directions of dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
 	$(CARGO) test $(CHECKED) --test architecture --test import_cycles --test unsafe_code
-	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory audit packages; else \
-		echo "left out, dependencies' licences and known holes, and packages: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory audit packages words; else \
+		echo "left out, dependencies' licences and known holes, packages, and words: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
 .PHONY: packages
 packages: ## What the crates' packages name is in them (5 seconds; compiling them: packaging/packages.py)
 	@CARGO=$(CARGO) python3 packaging/packages.py
+
+.PHONY: words
+words: ## Words and headers that are hard to read, in comments and documents (3 seconds; by folder: packaging/words.py --count)
+	@python3 packaging/words.py
 
 .PHONY: audit
 audit: ## Licences and sources of dependencies; with cargo-deny also their known holes
