@@ -1,4 +1,4 @@
-//! Many queries at once over one Parquet file, and what they shared:
+//! Runs many queries at once over one Parquet file and shows what they shared:
 //!
 //! ```text
 //! cargo run --release -p coscan-datafusion --example concurrent_queries -- \

@@ -1,4 +1,4 @@
-//! A sharing policy of your own under SQL: the scan that has least left is read for first.
+//! A custom sharing policy for SQL: reads for the scan with the least data left.
 //!
 //! `cargo run --release -p coscan-datafusion --example own_policy`
 

@@ -1,4 +1,4 @@
-//! Whether a plan contains everything that its result depends on, so that equal plans have equal results.
+//! Plans that contain everything that their result depends on. Equal plans of this kind have equal results.
 
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::source_as_provider;
@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Volatility, WindowFunctionDefi
 use crate::clustered::ClusteredTable;
 use crate::table::files::FilesTable;
 
-/// Whether the result depends on nothing but the plan and the tables it names, and these are plain files.
+/// Returns whether the result depends only on the plan and on its tables, and these are plain files.
 pub(crate) fn is_determined(logical: &LogicalPlan) -> Result<bool> {
     let mut determined = true;
     logical.apply_with_subqueries(|node| {
@@ -41,7 +41,7 @@ pub(crate) fn is_determined(logical: &LogicalPlan) -> Result<bool> {
     Ok(determined)
 }
 
-/// Whether all expressions of a node are so, and all that they are made of.
+/// Returns whether `is_so` holds for all expressions of a node and for all their subexpressions.
 pub(crate) fn all_expressions(node: &LogicalPlan, is_so: impl Fn(&Expr) -> bool) -> Result<bool> {
     let mut all = true;
     node.apply_expressions(|expr| {
@@ -53,12 +53,12 @@ pub(crate) fn all_expressions(node: &LogicalPlan, is_so: impl Fn(&Expr) -> bool)
     Ok(all)
 }
 
-/// Whether a table is nothing but files, whatever is declared of their order.
+/// Returns whether a table consists of files alone. A declared order does not matter.
 fn is_listing(table: &dyn TableProvider) -> bool {
     table.is::<FilesTable>() || table.is::<ListingTable>() || table.is::<ClusteredTable>()
 }
 
-/// Whether an expression is the same for everybody, whatever the time and the session.
+/// Returns whether an expression has the same value at any time and in any session.
 fn is_immutable(expr: &Expr) -> bool {
     let volatility = match expr {
         Expr::ScalarFunction(function) => function.func.signature().volatility,

@@ -1,16 +1,16 @@
-//! How errors of the engine reach SQL: as external errors that keep their source.
+//! Conversion of engine errors to external errors of DataFusion, which keep their source.
 
 use std::any::Any;
 
 use coscan_engine::EngineError;
 use datafusion::common::DataFusionError;
 
-/// The engine's error as DataFusion passes it on; [`engine_error`] finds it again.
+/// Wraps an engine error for DataFusion. [`engine_error`] finds it again.
 pub fn from_engine(error: EngineError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// The engine's error at the bottom of `error`, if there is one.
+/// Returns the engine's error at the bottom of `error`, if there is one.
 pub fn engine_error(error: &DataFusionError) -> Option<&EngineError> {
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = next {
@@ -33,7 +33,7 @@ pub fn engine_error(error: &DataFusionError) -> Option<&EngineError> {
     None
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")

@@ -1,4 +1,4 @@
-//! What queries on an engine keep for each other is in the engine's ledger, all of it as one number.
+//! Bytes that an engine's queries keep for each other, booked in the engine's ledger as one number.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,21 +7,21 @@ use coscan_operators::Room;
 
 use crate::lock::lock;
 
-/// What is kept.
+/// A kind of kept data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
-    /// What the rows of slices add up to.
+    /// Aggregates of the rows of slices.
     Sums,
-    /// For which rows of slices conjuncts are true.
+    /// The rows of slices for which conjuncts are true.
     Answers,
 }
 
-/// By [`What`]: the bytes that are in the ledger.
+/// The bytes in the ledger, by [`What`].
 #[derive(Debug, Default)]
 pub(crate) struct KeptBytes(Mutex<[u64; 2]>);
 
 impl KeptBytes {
-    /// Where the bytes of one of them are booked.
+    /// Returns the account of one kind.
     pub(crate) fn room(engine: &Engine, of: What) -> Arc<dyn Room> {
         let all = engine.companion(KeptBytes::default);
         Arc::new(Booked { engine: engine.clone(), all, of })

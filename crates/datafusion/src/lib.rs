@@ -1,12 +1,12 @@
-//! Cooperative scans in Apache DataFusion: SQL as always, but queries that read the same Parquet files at the same
-//! time share one stream of I/O, one decode and one bounded buffer.
+//! Cooperative scans in Apache DataFusion. SQL and results stay the same. Queries that read the same Parquet
+//! files at the same time share one stream of I/O, one decode and one bounded buffer.
 //!
 //! The last rule of the physical optimizer replaces every scan of Parquet files by a [`CScan`] ([`rule`]). A
-//! `CScan` plans its files as DataFusion would, prunes them, announces what is left to the engine, and turns the
-//! chunks that it gets, in any order, into record batches. Results are the same as without it.
+//! `CScan` plans its files as DataFusion does, prunes them and announces the remaining chunks to the engine.
+//! It gets these chunks in any order and turns them into record batches.
 //!
-//! [`CoscanContext`] is a session ready to use, [`install`] equips an existing one, [`rewrite_plan`] is for hosts
-//! that make plans elsewhere. The engine decides what is read next and what stays in memory.
+//! [`CoscanContext`] is a session ready to use. [`install`] equips an existing session. [`rewrite_plan`] is
+//! for hosts that make plans elsewhere. The engine decides the order of reads and the contents of the buffer.
 #![deny(missing_docs)]
 
 mod clustered;

@@ -1,7 +1,7 @@
 //! A value that several tasks need and that is computed once.
 //!
-//! Unlike with `tokio::sync::OnceCell`, no task depends on the one that began: every waiting task continues the
-//! computation when it is polled, so that a task that is not polled any more delays no other one.
+//! Every waiting task drives the computation when it is polled. So a first task that is not polled again
+//! delays no other task, unlike with `tokio::sync::OnceCell`.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -12,8 +12,8 @@ use futures::future::{BoxFuture, Shared};
 
 type Making<T> = Shared<BoxFuture<'static, Result<T, Arc<DataFusionError>>>>;
 
-/// A value that several tasks need and one of them makes: whoever waits drives the making on, so that a task that began
-/// and is not polled any more keeps nobody waiting.
+/// A value that several tasks need and that is computed once. Every waiting task drives the computation, so a
+/// first task that is not polled again delays no other task.
 pub struct MadeOnce<T> {
     making: OnceLock<Making<T>>,
 }
@@ -31,21 +31,21 @@ impl<T: Clone + Send + Sync + 'static> Default for MadeOnce<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> MadeOnce<T> {
-    /// Nothing is made yet.
+    /// Creates an empty value.
     pub fn new() -> Self {
         MadeOnce { making: OnceLock::new() }
     }
 
-    /// The value is there.
+    /// Wraps a value that exists.
     pub(crate) fn made(value: T) -> Self {
         MadeOnce { making: OnceLock::from(async { Ok(value) }.boxed().shared()) }
     }
 
-    /// The value. Only the first `make` is asked.
+    /// Returns the value. Only the first caller's `make` is called.
     ///
     /// # Errors
     ///
-    /// If it cannot be made; the reason is the same for all.
+    /// If the computation fails. All callers get the same error.
     pub async fn get<F>(&self, make: impl FnOnce() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,

@@ -1,4 +1,5 @@
-//! Nodes of a plan over one other node, which say what they do with it and nothing else. They give its rows, all of them.
+//! A wrapper for plan nodes with one input. A node states only what it does with the input. It emits every
+//! input row.
 
 use std::any::Any;
 use std::fmt;
@@ -19,43 +20,43 @@ use datafusion::physical_plan::{
     InputDistributionRequirements, PlanProperties,
 };
 
-/// What a node does with its input.
+/// The behavior of a node with one input.
 pub(crate) trait OneInput: Sized + Send + Sync + 'static {
-    /// What the node is called in plans.
+    /// The node's name in plans.
     const NAME: &'static str;
 
-    /// Whether it gives rows in their order.
+    /// Whether rows keep the order of the input.
     const KEEPS_ORDER: bool = true;
 
-    /// Whether filters above it may be tested below.
+    /// Whether filters above the node may be evaluated below it.
     const PASSES_FILTERS: bool = false;
 
     fn input(&self) -> &Arc<dyn ExecutionPlan>;
 
-    /// What is known of its rows.
+    /// The plan properties of its output.
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input().properties()
     }
 
-    /// What it needs of its input.
+    /// The distribution that it requires of its input.
     fn distribution(&self) -> Distribution {
         Distribution::UnspecifiedDistribution
     }
 
-    /// What plans show behind the name.
+    /// Writes what plans show after the name.
     fn describe(&self, _: &mut fmt::Formatter) -> fmt::Result {
         Ok(())
     }
 
-    /// What stands in the place of `node` over another input, or over the same once more.
+    /// Returns the replacement of `node` for another input, or for the same input again.
     fn over(node: &Arc<OneInputExec<Self>>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>;
 
-    /// What stands in its place where the plan is executed again with other rows.
+    /// Returns the replacement of `node` for another execution of the plan with other rows.
     fn again(node: &Arc<OneInputExec<Self>>) -> Arc<dyn ExecutionPlan> {
         Self::over(node, Arc::clone(node.0.input()))
     }
 
-    /// Its rows: those of its input, unless it does something with them.
+    /// Executes a partition. The default returns the input's rows.
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.input().execute(partition, context)
     }
@@ -65,10 +66,10 @@ pub(crate) trait OneInput: Sized + Send + Sync + 'static {
     }
 }
 
-/// The node that does so.
+/// The plan node of a [`OneInput`].
 pub(crate) struct OneInputExec<T>(pub(crate) T);
 
-/// The plan as an input with one partition.
+/// Merges the partitions of a plan into one.
 pub(crate) fn one_partition(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_partitioning().partition_count() {
         0 | 1 => plan,
@@ -76,7 +77,7 @@ pub(crate) fn one_partition(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPl
     }
 }
 
-/// A node with other inputs.
+/// Replaces the inputs of a node.
 pub(crate) fn with_children(
     node: Arc<dyn ExecutionPlan>,
     children: Vec<Arc<dyn ExecutionPlan>>,
@@ -84,15 +85,15 @@ pub(crate) fn with_children(
     node.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
-/// Asks a node whether it is one of these. No other node knows the question, whose type is private.
+/// Asks a node whether it is a [`OneInputExec`]. The type is private, so no other node knows the question.
 struct AreYouOne;
 
-/// Whether the node is one of these, whatever it does with its input.
+/// Returns whether the node is a [`OneInputExec`] of any type.
 pub(crate) fn is_one_input(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.with_new_state(Arc::new(AreYouOne)).is_some()
 }
 
-/// The plan with the inputs of all such nodes in their places.
+/// Replaces every `OneInputExec<T>` of the plan by its input.
 pub(crate) fn without<T: OneInput>(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let strip = |node: Arc<dyn ExecutionPlan>| {
         Ok(match node.downcast_ref::<OneInputExec<T>>() {
@@ -190,7 +191,7 @@ impl<T: OneInput> ExecutionPlan for OneInputExec<T> {
         }
     }
 
-    /// The answer to [`AreYouOne`], and to nothing else.
+    /// Answers [`AreYouOne`] and no other state.
     fn with_new_state(&self, state: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn ExecutionPlan>> {
         state.is::<AreYouOne>().then(|| Arc::clone(self.0.input()))
     }

@@ -1,4 +1,4 @@
-//! A condition after `IS DISTINCT FROM` is grouped as SQL says.
+//! Groups a condition after `IS DISTINCT FROM` by the SQL standard.
 use coscan_sql::{PlainSql, sql};
 use datafusion::common::Result;
 use datafusion::prelude::SessionContext;

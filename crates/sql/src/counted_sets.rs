@@ -1,4 +1,4 @@
-//! Which joins of a plan are an EXCEPT ALL or INTERSECT ALL: the statement, as it was read, marks them by a name.
+//! Marks the joins of EXCEPT ALL and INTERSECT ALL in a plan, by a name in the parsed statement.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-/// The name of the right side of a set operation that counts how often a row comes.
+/// The name of the right side of a set operation that counts equal rows.
 pub const COUNTED_ROWS: &str = "coscan counted rows";
 
 /// Marks the operations that count rows.
@@ -39,7 +39,7 @@ fn mark_set(set: &mut SetExpr) {
     }
 }
 
-/// `SELECT * FROM (right) AS "coscan counted rows"`.
+/// Rewrites the right side to `SELECT * FROM (right) AS "coscan counted rows"`.
 fn named(right: &mut Box<SetExpr>) {
     let template = Parser::new(&GenericDialect {}).try_with_sql("SELECT * FROM (SELECT 1) AS name");
     let Ok(mut query) = template.and_then(|mut parser| parser.parse_query()) else { return };
@@ -55,7 +55,8 @@ fn named(right: &mut Box<SetExpr>) {
     *right = query.body;
 }
 
-/// Names what is selected again, as `0` in `SELECT 0, 0`: columns of a subquery have names of their own.
+/// Gives names to repeated items, such as `0` in `SELECT 0, 0`, because columns of a subquery must have
+/// distinct names.
 fn name_repeated(set: &mut SetExpr) {
     match set {
         SetExpr::Select(select) => {

@@ -1,4 +1,4 @@
-//! What names in a statement mean, for DataFusion's planner of SQL.
+//! The resolution of names in a statement, for DataFusion's SQL planner.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use datafusion::sql::planner::ParserOptions;
 use crate::repeated::OwnNames;
 use crate::using::MergedColumns;
 
-/// The session's options of SQL.
+/// Returns the session's SQL options.
 pub(crate) fn options(state: &SessionState) -> ParserOptions {
     let of = &state.config_options().sql_parser;
     ParserOptions {
@@ -44,7 +44,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// Looks up the tables of a statement. `types` knows the names of types that a cast may have.
+    /// Looks up the tables of a statement. `types` knows the type names that a cast may use.
     pub(crate) async fn of(
         state: &'a SessionState,
         statement: &Statement,
@@ -69,7 +69,7 @@ impl<'a> Known<'a> {
         self.state
     }
 
-    /// Whether names without quotes are folded to lower case.
+    /// Returns whether unquoted names are folded to lower case.
     pub(crate) fn folds_names(&self) -> bool {
         self.state.config_options().sql_parser.enable_ident_normalization
     }

@@ -1,14 +1,14 @@
-//! SQL as text, and its plans in Apache DataFusion.
+//! SQL text and its plans in Apache DataFusion.
 //!
-//! [`sql`] plans a statement as it is meant where DataFusion 55 reads something else: [`mend_statement`], [`with_options`].
-//! [`statement_to_plan`] plans `JOIN USING` and `NATURAL JOIN` as SQL has them, in every clause, refuses names that are ambiguous
-//! or have a schema that no table has, and gives EXCEPT and INTERSECT the types that both sides have in common.
-//! [`plan_with_types`] plans one whose parameters have types that its client has stated. What `PREPARE` prepares is planned when it
-//! runs.
+//! [`sql`] corrects statements that DataFusion 55 misreads ([`mend_statement`], [`with_options`]) and plans
+//! them. [`statement_to_plan`] plans `JOIN USING` and `NATURAL JOIN` by the SQL standard in every clause. It
+//! refuses ambiguous names and names with a schema that no table has, and gives EXCEPT and INTERSECT the
+//! common types of both sides. [`plan_with_types`] plans a statement whose client has stated types of
+//! parameters. A prepared statement is planned when it runs.
 //!
-//! Each of DataFusion's ways from a statement to a plan is an asynchronous function, which Rust compiles anew in every crate and
-//! test that awaits it, with the whole planner below. [`PlainSql`], [`statement_to_plan`] and [`execute_logical_plan`] are those
-//! ways compiled once: whoever needs a plan takes it from here.
+//! In DataFusion, each path from a statement to a plan is an asynchronous function. Rust compiles it, with
+//! the whole planner below, again in every crate and test that awaits it. [`PlainSql`], [`statement_to_plan`]
+//! and [`execute_logical_plan`] are these paths compiled once, for all callers.
 
 #![deny(missing_docs)]
 

@@ -1,12 +1,12 @@
-//! Statements as they are written, where DataFusion 55 does not know them or reads something else.
+//! Corrections of parsed statements that DataFusion 55 does not know or misreads.
 
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::{counted_sets, precedence, row_values};
 
-/// Mends a statement that DataFusion 55 has read: conditions after `IS DISTINCT FROM` are grouped as they bind, rows of values are
-/// compared by their values, and EXCEPT ALL and INTERSECT ALL are marked by [`COUNTED_ROWS`](crate::COUNTED_ROWS) for sessions that
-/// count their rows.
+/// Corrects a statement that DataFusion 55 has parsed. Conditions after `IS DISTINCT FROM` are grouped by
+/// precedence. Rows of values are compared by their values. EXCEPT ALL and INTERSECT ALL are marked by
+/// [`COUNTED_ROWS`](crate::COUNTED_ROWS), for sessions that count their rows.
 pub fn mend_statement(statement: &mut Statement) {
     match statement {
         Statement::Statement(statement) => {

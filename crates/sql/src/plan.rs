@@ -1,4 +1,5 @@
-//! From a statement to its plan. No function here is compiled into a caller; clippy.toml says what is not called elsewhere.
+//! The path from a statement to its plan. No function of this module is compiled into a caller. clippy.toml
+//! lists the functions that other modules must not call.
 #![expect(clippy::disallowed_methods, reason = "they are called here so that nobody else does")]
 
 use std::borrow::Cow;
@@ -21,11 +22,11 @@ use crate::using::{MergedColumns, Read};
 use crate::with_options::with_options;
 use crate::{prepared, qualifiers, repeated, set_types, using};
 
-/// Plans a statement in a session, as [`SessionContext::sql`] does, but for what is mended in it: [`mend_statement`]. Options of
-/// a table may be written `WITH (key = value)`, too: [`with_options`].
+/// Plans a statement as [`SessionContext::sql`] does, after the corrections of [`mend_statement`]. Options of
+/// a table may also be written `WITH (key = value)`: [`with_options`].
 ///
 /// # Errors
-/// If the statement cannot be parsed or planned, or a setting cannot have its value.
+/// If the statement cannot be parsed or planned, or a setting has an invalid value.
 #[inline(never)]
 pub fn sql<'a>(ctx: &'a SessionContext, statement: &'a str) -> BoxFuture<'a, Result<DataFrame>> {
     async move {
@@ -39,12 +40,12 @@ pub fn sql<'a>(ctx: &'a SessionContext, statement: &'a str) -> BoxFuture<'a, Res
     .boxed()
 }
 
-/// Plans statements with nothing mended.
+/// Plans statements without corrections.
 pub trait PlainSql {
-    /// [`SessionContext::sql`].
+    /// Calls [`SessionContext::sql`].
     ///
     /// # Errors
-    /// If the statement cannot be parsed or planned, or a setting cannot have its value.
+    /// If the statement cannot be parsed or planned, or a setting has an invalid value.
     fn plain_sql<'a>(&'a self, statement: &'a str) -> BoxFuture<'a, Result<DataFrame>>;
 }
 
@@ -55,8 +56,8 @@ impl PlainSql for SessionContext {
     }
 }
 
-/// [`SessionState::statement_to_plan`], with `JOIN USING`, `NATURAL JOIN` and names as SQL has them. A statement that is prepared
-/// is planned when it runs, by [`execute_logical_plan`].
+/// Calls [`SessionState::statement_to_plan`], with `JOIN USING`, `NATURAL JOIN` and names by the SQL
+/// standard. A prepared statement is planned when it runs, by [`execute_logical_plan`].
 ///
 /// # Errors
 /// If the statement cannot be planned.
@@ -74,7 +75,7 @@ pub fn statement_to_plan(
     .boxed()
 }
 
-/// What a statement has that is planned otherwise than DataFusion does.
+/// The features of a statement that are not planned as in DataFusion.
 #[derive(Clone, Copy)]
 pub(crate) struct Found {
     merged_columns: bool,
@@ -82,10 +83,10 @@ pub(crate) struct Found {
     sets: bool,
 }
 
-/// Mends the names of a statement, and says what is left to mend in its plan.
+/// Corrects the names of a statement, and returns the corrections that remain for its plan.
 ///
 /// # Errors
-/// If it names keys of joins that are not there or ambiguous.
+/// If it names join keys that do not exist or are ambiguous.
 pub(crate) async fn found(
     state: &SessionState,
     statement: &mut Statement,
@@ -105,7 +106,7 @@ pub(crate) async fn found(
 }
 
 impl Found {
-    /// The session with planners of what DataFusion does not know.
+    /// Returns the session with planners for features that DataFusion lacks.
     fn planning<'a>(&self, state: &'a SessionState) -> Cow<'a, SessionState> {
         let mut state = Cow::Borrowed(state);
         if self.subqueries {
@@ -117,10 +118,10 @@ impl Found {
         state
     }
 
-    /// The plan that was made, mended.
+    /// Corrects the finished plan.
     ///
     /// # Errors
-    /// If none was made.
+    /// If `plan` is an error.
     pub(crate) fn finished(self, plan: Result<LogicalPlan>) -> Result<LogicalPlan> {
         let mut plan = plan.map_err(repeated::with_error)?;
         if self.sets {
@@ -138,7 +139,7 @@ async fn planned(state: &SessionState, mut statement: Statement) -> Result<Logic
     with_numbers_of_one_kind(state, plan)
 }
 
-/// The plan after the session's rule [`MIXED_NUMBERS`].
+/// Applies the session's rule [`MIXED_NUMBERS`] to the plan.
 pub(crate) fn with_numbers_of_one_kind(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     match state.analyzer().rules.iter().find(|rule| rule.name() == MIXED_NUMBERS) {
         Some(rule) => rule.analyze(plan, state.config_options()),
@@ -146,14 +147,16 @@ pub(crate) fn with_numbers_of_one_kind(state: &SessionState, plan: LogicalPlan) 
     }
 }
 
-/// The analyzer rule that says which kind of number comes from several. Plans have it from the start: it decides on types of
-/// columns, and DataFusion casts the numbers in a view when it is created.
+/// The analyzer rule that decides the common type of several kinds of numbers. It is applied to plans from
+/// the start, because it decides types of columns, and DataFusion casts the numbers in a view when it is
+/// created.
 pub const MIXED_NUMBERS: &str = "mixed_numbers";
 
-/// [`SessionContext::execute_logical_plan`]: `SET` and `CREATE` take effect, and a prepared statement gets its values.
+/// Calls [`SessionContext::execute_logical_plan`]: `SET` and `CREATE` take effect, and a prepared statement
+/// gets its values.
 ///
 /// # Errors
-/// If such a statement cannot have its effect.
+/// If such a statement fails.
 #[inline(never)]
 pub fn execute_logical_plan(ctx: &SessionContext, plan: LogicalPlan) -> BoxFuture<'_, Result<DataFrame>> {
     async move {

@@ -1,12 +1,13 @@
-//! `IS DISTINCT FROM` binds more than NOT, AND and OR. The parser takes all that follows for its right side, so that
-//! `a IS DISTINCT FROM b AND c` is about `b AND c`. What is in parentheses stays as it is.
+//! The precedence of `IS DISTINCT FROM`, which binds more tightly than NOT, AND and OR. The parser takes
+//! everything that follows for its right side, so it reads `a IS DISTINCT FROM b AND c` as a comparison with
+//! `b AND c`. Parenthesized expressions stay as they are.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitMut, VisitorMut};
 
-/// Groups conditions as they bind, the innermost first.
+/// Groups conditions by precedence, the innermost first.
 pub(crate) fn group<T: VisitMut>(statement: &mut T) {
     let ControlFlow::Continue(()) = statement.visit(&mut Precedence);
 }
@@ -22,11 +23,11 @@ impl VisitorMut for Precedence {
     }
 }
 
-/// Puts the expression at its place within its right side, if that binds less than it does.
+/// Moves the expression into its right side, if that binds less tightly.
 fn regroup(expr: &mut Expr) {
     let binds = binding(expr);
     let Some(right) = right_side(expr).filter(|right| binding(right) < binds) else { return };
-    // The first operand of the right side is what the expression is about; the rest of it is above.
+    // The first operand of the right side is the true right side. The rest of it moves above the expression.
     let mut above = std::mem::replace(right, Expr::value(Value::Boolean(false)));
     let Expr::BinaryOp { left, .. } = &mut above else { return };
     std::mem::swap(right, left);
@@ -35,7 +36,7 @@ fn regroup(expr: &mut Expr) {
     *expr = above;
 }
 
-/// How much an expression binds that may have been read wrongly, or may be the reason.
+/// Returns the precedence of an expression that may be misread, or may cause the misreading.
 fn binding(expr: &Expr) -> u8 {
     match expr {
         Expr::BinaryOp { op: BinaryOperator::Or, .. } => 1,
@@ -67,7 +68,7 @@ mod tests {
         parser.try_with_sql(sql).and_then(|mut parser| parser.parse_expr()).expect(sql)
     }
 
-    /// The expression without parentheses around its parts.
+    /// Returns the expression without parentheses around its parts.
     fn bare(mut expr: Expr) -> Expr {
         struct Bare;
         impl VisitorMut for Bare {

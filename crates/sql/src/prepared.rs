@@ -1,12 +1,13 @@
 //! Prepared statements that are planned when they run.
 //!
-//! DataFusion 55 optimizes a statement when it is prepared, before its types are known and before anything that a session's
-//! analyzer mends, and again when it runs. So `x NOT IN (9, 2) OR x NOT IN (9, NULL)` is true for 2, and an expression that both
-//! times find to be a common one has the name of another. It guesses the types of parameters from what they are compared with,
-//! and casts values to that: `x < 2.5` is `x < 2` if `x` is an integer. If it cannot guess all of them, it refuses the statement.
+//! DataFusion 55 optimizes a statement when it is prepared, and again when it runs. The first time, its types
+//! are unknown and the session's analyzer has corrected nothing. So `x NOT IN (9, 2) OR x NOT IN (9, NULL)`
+//! is true for 2. An expression that both passes extract as a common one gets the name of another. DataFusion
+//! also guesses the types of parameters from the operands with which they are compared, and casts values to
+//! them: `x < 2.5` is `x < 2` if `x` is an integer. If it cannot guess all types, it refuses the statement.
 //!
-//! Here the statement is kept as it was read, in a node that no rule looks into, and planned like any other when it runs, with its
-//! values in place. Those of parameters with a type (`PREPARE p (INT) AS`) are cast to it.
+//! Here the parsed statement is kept in a node that no rule enters. When it runs, it is planned like any
+//! other, with its values in place. Values of parameters with a type (`PREPARE p (INT) AS`) are cast to it.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -25,7 +26,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::future::BoxFuture;
 
-/// A statement that was read and not planned.
+/// A statement that is parsed and not planned.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Prepared {
     statement: LogicalPlan,
@@ -35,7 +36,7 @@ struct Prepared {
     numbers: Vec<usize>,
 }
 
-/// Plans the statement by `plan`; what it prepares is kept.
+/// Plans the statement by `plan`. If it is PREPARE, keeps the prepared statement.
 pub(crate) async fn kept<'a>(
     statement: Statement,
     plan: impl FnOnce(Statement) -> BoxFuture<'a, Result<LogicalPlan>>,
@@ -68,7 +69,7 @@ pub(crate) async fn kept<'a>(
     Ok(LogicalPlan::Statement(PlanStatement::Prepare(Prepare { name, fields, input })))
 }
 
-/// How many values a plan gives to a prepared statement, if it runs one.
+/// Returns the number of values that a plan gives to a prepared statement, if it runs one.
 pub(crate) fn values_given(plan: &LogicalPlan) -> Option<usize> {
     match plan {
         LogicalPlan::Statement(PlanStatement::Execute(execute)) => Some(execute.parameters.len()),
@@ -76,8 +77,8 @@ pub(crate) fn values_given(plan: &LogicalPlan) -> Option<usize> {
     }
 }
 
-/// The statement that was kept, with the values of its parameters, of which so many were given; nothing if the plan is of no such
-/// statement.
+/// Returns the kept statement with the values of its parameters, of which `given` were given. Returns `None`
+/// if the plan is no kept statement.
 pub(crate) fn with_values(plan: &LogicalPlan, given: usize) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Extension(Extension { node }) = plan else { return Ok(None) };
     let Some(prepared) = node.as_any().downcast_ref::<Prepared>() else { return Ok(None) };
@@ -92,7 +93,7 @@ pub(crate) fn with_values(plan: &LogicalPlan, given: usize) -> Result<Option<Log
     prepared.statement.clone().replace_params_with_values(&ParamValues::List(values)).map(Some)
 }
 
-/// The parameters, each once, in the order of their names.
+/// Returns the distinct parameters, in the order of their names.
 fn parameters(statement: &LogicalPlan) -> Result<Vec<Expr>> {
     let mut parameters: Vec<Placeholder> = Vec::new();
     statement.apply_with_subqueries(|node| {
@@ -110,7 +111,7 @@ fn parameters(statement: &LogicalPlan) -> Result<Vec<Expr>> {
     Ok(parameters.into_iter().map(Expr::Placeholder).collect())
 }
 
-/// `$1` is the first.
+/// Returns a parameter's number. `$1` is the first.
 fn number(parameter: &Expr) -> Result<usize> {
     let Expr::Placeholder(Placeholder { id, .. }) = parameter else {
         return internal_err!("{parameter} is no parameter");
@@ -121,7 +122,7 @@ fn number(parameter: &Expr) -> Result<usize> {
     }
 }
 
-/// A value, which may have the name of its parameter.
+/// Returns a value, which may have the name of its parameter.
 fn literal(value: &Expr) -> Result<ScalarAndMetadata> {
     match value {
         Expr::Literal(value, metadata) => Ok(ScalarAndMetadata::new(value.clone(), metadata.clone())),

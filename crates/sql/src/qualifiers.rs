@@ -1,8 +1,8 @@
-//! Names of columns with a schema, `schema.table.column`.
+//! Column names with a schema, `schema.table.column`.
 //!
-//! DataFusion 55 takes the column of any table of that name, also of one whose schema is another, and of an alias, which has
-//! none. In PostgreSQL and DuckDB there is no such column. Here such a name is one of a field of `schema.table`, if that is a
-//! column.
+//! DataFusion 55 accepts the column of any table with that name, even if its schema is another, and of an
+//! alias, which has none. PostgreSQL and DuckDB have no such column. Here such a name refers to a field of
+//! `schema.table`, if that is a column.
 
 use std::ops::ControlFlow;
 
@@ -12,10 +12,10 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
-/// Where system tables are that are found without a schema.
+/// The schema of system tables that are found without a schema.
 const SYSTEM_SCHEMA: &str = "pg_catalog";
 
-/// Takes names with a schema that no table has for names of fields.
+/// Reads names with a schema that no table has as names of fields.
 pub(crate) fn check<T: VisitMut>(state: &SessionState, statement: &mut T) {
     let options = state.config_options();
     let mut qualifiers = Qualifiers {
@@ -31,7 +31,7 @@ struct Qualifiers<'a> {
     folds: bool,
     catalog: &'a str,
     schema: &'a str,
-    /// The tables of each query around, the nearest last.
+    /// The tables of each enclosing query, the innermost last.
     scopes: Vec<Vec<Table>>,
 }
 
@@ -88,7 +88,7 @@ impl Qualifiers<'_> {
         if name.quote_style.is_some() || !self.folds { name.value.clone() } else { name.value.to_lowercase() }
     }
 
-    /// Whether the second or third part is the name of a table, and no table has the parts before it.
+    /// Returns whether the second or third part is the name of a table, and no table has the preceding parts.
     fn is_misread(&self, path: &[String]) -> bool {
         let tables = || self.scopes.iter().flatten();
         let has = |at: usize| tables().any(|table| table.name() == path.get(at));
@@ -96,7 +96,7 @@ impl Qualifiers<'_> {
         (has(1) || path.len() > 3 && has(2)) && !is_found(1) && !(path.len() > 3 && is_found(2))
     }
 
-    /// Whether a table has this name with its schema, or its catalog and schema.
+    /// Returns whether a table has this name with its schema, or its catalog and schema.
     fn has_qualifiers(&self, table: &Table, path: &[String]) -> bool {
         let Table::Named(own) = table else { return false };
         let own: Vec<&str> = own.iter().map(String::as_str).collect();

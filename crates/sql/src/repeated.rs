@@ -1,9 +1,9 @@
-//! Subqueries in FROM that have several columns of one name.
+//! Subqueries in FROM with several columns of one name.
 //!
-//! DataFusion 55 gives the second such column another name and takes the first for both, where SQL says that the name is
-//! ambiguous. Here all of them get names of their own, which end with [`REPEATED`] and a number: `*` has them in their order, and
-//! their own name is that of no column. [`with_error`] says then that it is ambiguous, [`shown`] gives the columns of a result
-//! their names back.
+//! DataFusion 55 renames the second such column and takes the first for both, although by SQL the name is
+//! ambiguous. Here all of them get distinct names, which end with [`REPEATED`] and a number. `*` lists them
+//! in their order, and their original name is that of no column. [`with_error`] then reports that it is
+//! ambiguous. [`shown`] gives the columns of a result their original names.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -24,14 +24,15 @@ use datafusion::sql::sqlparser::parser::Parser;
 use crate::COUNTED_ROWS;
 use crate::using::MERGED;
 
-/// A letter that is not seen and that no one writes: what follows it in the name of a column is not shown.
+/// An invisible character that users do not write. It and the text after it in a column name are not shown.
 pub const REPEATED: char = '\u{2063}';
 
 fn shown_name(name: &str) -> &str {
     name.split_once(REPEATED).map_or(name, |(name, _)| name)
 }
 
-/// Makes tables of WITH that may have several columns of one name subqueries in FROM. Returns whether the statement has any.
+/// Turns tables of WITH that may have several columns of one name into subqueries in FROM. Returns whether
+/// the statement has any subqueries.
 pub(crate) fn find<T: VisitMut>(statement: &mut T) -> bool {
     let mut found = Subqueries { any: false };
     let ControlFlow::<()>::Continue(()) = statement.visit(&mut found) else { return found.any };
@@ -88,7 +89,7 @@ fn may_select_repeated(select: &Select) -> bool {
     })
 }
 
-/// `x AS (query)` becomes `x AS (SELECT * FROM (query) AS x)`.
+/// Rewrites `x AS (query)` to `x AS (SELECT * FROM (query) AS x)`.
 fn into_subquery(table: &mut Cte) {
     let template = Parser::new(&GenericDialect {}).try_with_sql("SELECT * FROM (SELECT 1) AS name");
     let Ok(mut query) = template.and_then(|mut parser| parser.parse_query()) else { return };
@@ -100,7 +101,7 @@ fn into_subquery(table: &mut Cte) {
     table.query = query;
 }
 
-/// Plans subqueries in FROM whose columns have names of their own.
+/// Plans subqueries in FROM with distinct column names.
 #[derive(Debug)]
 pub(crate) struct OwnNames;
 
@@ -142,7 +143,7 @@ fn with_own_names(plan: LogicalPlan) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-/// The error, which says that a name is ambiguous where it is that of several columns.
+/// Turns an unknown column into an ambiguous one if several columns have its name.
 pub(crate) fn with_error(error: DataFusionError) -> DataFusionError {
     let ambiguous = match error.find_root() {
         DataFusionError::SchemaError(of, _) => match of.as_ref() {
@@ -165,7 +166,7 @@ pub(crate) fn with_error(error: DataFusionError) -> DataFusionError {
     }
 }
 
-/// The plan whose result has the columns' own names.
+/// Gives the result of the plan the original column names.
 pub(crate) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Statement(_) => Ok(plan),
@@ -197,7 +198,7 @@ pub(crate) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// How often a plan's columns have each name.
+/// Counts the names of a plan's columns.
 fn times(plan: &LogicalPlan) -> HashMap<String, usize> {
     let mut times = HashMap::new();
     for field in plan.schema().fields() {

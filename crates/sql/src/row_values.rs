@@ -1,8 +1,10 @@
-//! Comparisons of rows of values, `(a, b) = (c, d)`. DataFusion 55 compares them as structs, in which nulls are equal to each
-//! other, and refuses a row before `IN (SELECT ...)`. Here they become comparisons of their values, with the nulls of SQL.
+//! Comparisons of rows of values, `(a, b) = (c, d)`. DataFusion 55 compares them as structs, in which nulls
+//! are equal, and refuses a row before `IN (SELECT ...)`. Here they become comparisons of their values, with
+//! the nulls of SQL.
 //!
-//! `IS DISTINCT FROM` is not changed: structs are right for it. A row that is compared with one of another length, or with a
-//! scalar subquery, stays as it is and is refused. In an order a value may be computed twice.
+//! `IS DISTINCT FROM` stays, because structs are right for it. A row that is compared with one of another
+//! length, or with a scalar subquery, stays as it is and is refused. An order comparison may compute a value
+//! twice.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -14,7 +16,8 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-/// What a row before IN becomes: true if its comparison with a row of the subquery is, NULL if one is NULL and none is true.
+/// The replacement of a row before IN. It is true if the comparison with a row of the subquery is true, and
+/// NULL if one is NULL and none is true.
 const AMONG_ROWS: &str = "true IN (SELECT true FROM (SELECT 1) AS __rows)";
 
 /// Replaces comparisons of rows, the innermost first.
@@ -35,7 +38,7 @@ impl VisitorMut for RowValues {
     }
 }
 
-/// The comparison by values, if the expression compares rows of one length.
+/// Returns the comparison by values, if the expression compares rows of equal length.
 fn compared(expr: &mut Expr) -> Option<Expr> {
     match expr {
         Expr::BinaryOp { left, op, right } => by_values(&values(left)?, op, &values(right)?),
@@ -78,7 +81,7 @@ fn compared(expr: &mut Expr) -> Option<Expr> {
     }
 }
 
-/// The values of a row of two or more.
+/// Returns the values of a row of two or more.
 fn values(expr: &Expr) -> Option<Vec<Expr>> {
     let values = match expr {
         Expr::Nested(inner) => return values(inner),
@@ -96,7 +99,7 @@ fn values(expr: &Expr) -> Option<Vec<Expr>> {
     (values.len() > 1).then_some(values)
 }
 
-/// The comparison of two rows of one length; none if the operator compares nothing.
+/// Returns the comparison of two rows of equal length; `None` if the operator is no comparison.
 fn by_values(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr> {
     use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
     if left.len() != right.len() {
@@ -111,7 +114,7 @@ fn by_values(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr>
         Gt | GtEq => Gt,
         _ => return None,
     };
-    // The first values that differ decide; the last ones may be equal if the operator allows it.
+    // The first values that differ decide. The last ones may be equal if the operator allows it.
     let last = left.len() - 1;
     let ordered = (0..last).rev().fold(pair(last, op), |rest, at| {
         let tied = binary(pair(at, &Eq), And, nested(rest));
@@ -120,7 +123,7 @@ fn by_values(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr>
     Some(nested(ordered))
 }
 
-/// The conditions, joined by AND or OR.
+/// Joins the conditions by AND or OR.
 fn joined(conditions: Vec<Expr>, op: &BinaryOperator) -> Option<Expr> {
     conditions.into_iter().reduce(|all, next| binary(all, op.clone(), next)).map(nested)
 }

@@ -1,7 +1,8 @@
 //! The types of EXCEPT and INTERSECT.
 //!
-//! DataFusion 55 compares the columns of both sides in a common type and returns those of the left side: `1 INTERSECT 1.0::float` is
-//! a bigint, and so is a number that the common type cannot hold. Here both sides get the common type first, as PostgreSQL and DuckDB do.
+//! DataFusion 55 compares the columns of both sides in a common type and returns those of the left side. So
+//! `1 INTERSECT 1.0::float` is a bigint, and so is a number that the common type cannot hold. Here both sides
+//! are first cast to the common type, as in PostgreSQL and DuckDB.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, Union, cast};
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, SetOperator, Visit, Visitor};
 
-/// Whether a statement has EXCEPT or INTERSECT.
+/// Returns whether a statement has EXCEPT or INTERSECT.
 pub(crate) fn has_sets<T: Visit>(statement: &T) -> bool {
     struct Search;
     impl Visitor for Search {
@@ -37,7 +38,7 @@ fn is_set(body: &SetExpr) -> bool {
     }
 }
 
-/// The plan whose sets have common types.
+/// Casts the sides of the plan's sets to common types.
 pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut changed = false;
     let plan = plan.transform_up_with_subqueries(|plan| {
@@ -69,7 +70,7 @@ fn common(join: Join) -> Result<Transformed<LogicalPlan>> {
     };
     let found = (types(&join.left), types(&join.right));
     let both = found.0.iter().zip(&found.1).map(|(left, right)| common_types(left, right));
-    // Types that have nothing in common are an error of the analyzer.
+    // Types without a common type are an error of the analyzer.
     let Some((of_left, of_right)) =
         both.collect::<Option<(Vec<_>, Vec<_>)>>().filter(|types| *types != found)
     else {
@@ -96,8 +97,8 @@ fn common(join: Join) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Join(join)))
 }
 
-/// The types that columns of both sides get. Decimals and floating-point numbers keep theirs and are compared as the engine
-/// compares them.
+/// Returns the types of the columns of both sides. Decimals and floating-point numbers keep their types and
+/// are compared as the engine compares them.
 fn common_types(left: &DataType, right: &DataType) -> Option<(DataType, DataType)> {
     match (left, right) {
         (floating, decimal) | (decimal, floating) if floating.is_floating() && decimal.is_decimal() => {
@@ -107,7 +108,7 @@ fn common_types(left: &DataType, right: &DataType) -> Option<(DataType, DataType
     }
 }
 
-/// The columns cast to these types.
+/// Casts the columns to these types.
 fn of_types(plan: LogicalPlan, types: &[DataType]) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().zip(plan.schema().fields().iter().zip(types));
     let columns: Vec<Expr> = columns

@@ -1,7 +1,7 @@
-//! Plans a statement with types of parameters that its client has stated. The query engine infers the others only.
+//! Plans a statement with types of parameters that its client has stated. DataFusion infers only the others.
 //!
-//! Its own way in for whole statements knows no such types: it takes the operands of an operator for one type, so that
-//! `at + $1` would add two timestamps. This is that way with the types.
+//! DataFusion's own entry for whole statements takes no such types. It infers one type for the operands of an
+//! operator, so `at + $1` would add two timestamps. This module provides the entry with the types.
 
 use std::sync::Arc;
 
@@ -17,10 +17,11 @@ use futures::future::{BoxFuture, FutureExt};
 use crate::known::{Known, options};
 use crate::plan::{found, statement_to_plan, with_numbers_of_one_kind};
 
-/// Plans a statement; `stated` are the types of `$1` and so on, as far as they are known, and `types` knows the names of types that
-/// a cast may have.
+/// Plans a statement. `stated` has the known types of `$1` and so on, and `types` knows the type names that a
+/// cast may use.
 ///
 /// # Errors
+/// If the statement cannot be planned.
 /// If the statement cannot be planned.
 #[inline(never)]
 pub fn plan_with_types(

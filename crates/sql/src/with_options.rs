@@ -1,20 +1,21 @@
-//! `CREATE EXTERNAL TABLE .. WITH (coscan.clustered_with = '..')`: the options of a table as other engines write them.
+//! `CREATE EXTERNAL TABLE .. WITH (coscan.clustered_with = '..')`: table options in the syntax of other
+//! engines.
 //!
-//! DataFusion's parser knows `OPTIONS ('key' 'value')` only, so that the statement is rewritten by its tokens before it is
-//! parsed. Every other statement, and every other `WITH`, stays as it is.
+//! DataFusion's parser knows only `OPTIONS ('key' 'value')`, so the statement is rewritten by its tokens
+//! before it is parsed. Every other statement, and every other `WITH`, stays as it is.
 
 use std::borrow::Cow;
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// The statement, `WITH (key = value, ..)` of a `CREATE EXTERNAL TABLE` written as `OPTIONS (key value, ..)`.
+/// Rewrites `WITH (key = value, ..)` of a `CREATE EXTERNAL TABLE` to `OPTIONS (key value, ..)`.
 pub fn with_options(statement: &str) -> Cow<'_, str> {
     let is_external = |text: &[u8]| text.eq_ignore_ascii_case(EXTERNAL.as_bytes());
     if !statement.as_bytes().windows(EXTERNAL.len()).any(is_external) {
         return Cow::Borrowed(statement);
     }
-    // What cannot be cut into tokens is the parser's to complain of.
+    // The parser reports text that cannot be split into tokens.
     let Ok(tokens) = Tokenizer::new(&GenericDialect {}, statement).with_unescape(false).tokenize() else {
         return Cow::Borrowed(statement);
     };
@@ -40,13 +41,14 @@ pub fn with_options(statement: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Every statement that is rewritten has this word.
+/// Every statement that is rewritten contains this word.
 const EXTERNAL: &str = "EXTERNAL";
 
-/// What may stand between `CREATE` and `EXTERNAL`.
+/// Words that may stand between `CREATE` and `EXTERNAL`.
 const BETWEEN: [&str; 3] = ["OR", "REPLACE", "UNBOUNDED"];
 
-/// Where `WITH` stands, and the parenthesis that follows it, outside of all others; for a `CREATE EXTERNAL TABLE` only.
+/// Returns the positions of `WITH` and of its parenthesis, outside of all other parentheses. Returns `None`
+/// unless the statement is a `CREATE EXTERNAL TABLE`.
 fn place(tokens: &[Token]) -> Option<(usize, usize)> {
     let is = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
     let mut written = tokens.iter().enumerate().filter(|(_, token)| !matches!(token, Token::Whitespace(_)));

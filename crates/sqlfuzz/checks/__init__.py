@@ -1,1 +1,1 @@
-"""Answers of coscan against DuckDB's: random SQL and TPC-DS. `make duckdb-test`."""
+"""Compares answers of coscan with DuckDB's: random SQL and TPC-DS. `make duckdb-test`."""

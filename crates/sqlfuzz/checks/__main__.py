@@ -1,4 +1,4 @@
-"""Runs a comparison, or says in one line why not: `make duckdb-test`, `make postgresql-answers-test`."""
+"""Runs a comparison, or prints one line with the reason why it cannot: `make duckdb-test`, `make postgresql-answers-test`."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from .campaign import Options
 from .in_postgresql import PostgresqlServer, install_server
 from .packages import COSCAN, Missing, install_packages
 
-#: As many seeds as a minute has room for, with the program that the tests build.
+#: The number of seeds that fit into a minute, with the program that the tests build.
 SEEDS = range(20)
 
 

@@ -1,7 +1,8 @@
 """Random arithmetic with whole numbers near the ends of their types, and sums of them.
 
-The right answer is exact, or an error: a number that wraps around is neither. Rows that may fail are all needed, so that no
-order of evaluation hides the error: one table, conditions without arithmetic or nothing but it.
+The right answer is exact, or an error; a number that wraps around is wrong. Every query needs all rows that may fail,
+so no order of evaluation hides the error. So queries have one table, and conditions either without arithmetic or of
+arithmetic alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ FRAMES = ["", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS BETWEEN CURREN
 
 
 class Arithmetic(Joins):
-    """Draws queries that calculate with large numbers."""
+    """Draws queries that compute with large numbers."""
 
     def near_the_ends(self) -> tuple[Part, int]:
         table, scope = self.draw.choice(NAMES), Scope.of("a")
@@ -44,7 +45,7 @@ class Arithmetic(Joins):
         return part(f"SELECT a.{key}, ", total, filtered, f" FROM {table} a", where, f" GROUP BY a.{key}"), 2
 
     def large(self, scope: Scope, depth: int = 0) -> Part:
-        """A whole number that may not fit its type."""
+        """Draws a whole number that may not fit its type."""
         column = self.column(scope, "e")
 
         def inner() -> Part:
@@ -67,7 +68,7 @@ class Arithmetic(Joins):
         return part(drawn, simpler=column)
 
     def number_near_the_ends(self) -> Part:
-        """A constant; with a type of its own if it is small enough for several."""
+        """Draws a constant. A small one that fits several types gets an explicit type."""
         kind = self.draw.choice(list(ENDS))
         value = self.draw.choice([0, 1, 1, 2, ENDS[kind][1], ENDS[kind][1] - 1, ENDS[kind][0] + 1])
         return part(f"CAST({value} AS {kind})" if self.draw.random() < 0.6 else f"({value})" if value < 0 else str(value))

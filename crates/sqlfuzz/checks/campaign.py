@@ -1,8 +1,8 @@
-"""Random queries over random tables: coscan's answers against those of another engine.
+"""Random queries over random tables: compares coscan's answers with those of another engine.
 
-A seed is tables, settings and queries; the same seed always draws the same. The queries of a seed are asked on several
-connections at once, so that their scans are shared. A failure is shown with a smaller query that fails in the same way, if
-the query does so alone, and with the command that plays it again.
+A seed determines tables, settings and queries. The same seed always draws the same. The queries of a seed run
+concurrently on several connections, so that their scans are shared. A failure is shown with the command that repeats
+it. If the query also fails alone, a smaller query that fails in the same way is shown, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHRINK_SECONDS = 20
 
 @dataclass(frozen=True)
 class Case:
-    """A seed, drawn."""
+    """The case of a seed."""
 
     seed: int
     tables: list[Table]
@@ -46,20 +46,20 @@ class Case:
 
 @dataclass(frozen=True)
 class Kind:
-    """What is compared: the module that plays it, the other engine, its tables and queries."""
+    """A comparison: the module that runs it, the other engine, its tables and queries."""
 
     module: str
     engine: str
     queries: type[Queries]
-    #: How many rows a table may have; none for those of `tables.py`.
+    #: The possible numbers of rows of a table; `None` for those of `tables.py`.
     rows: tuple[int, ...] | None
-    #: The engine with the tables of a case, which are in that database of DuckDB; the folder takes files.
+    #: The engine with the tables of a case. The first argument is DuckDB with these tables, the folder is for files.
     oracle: Callable[[object, Case, Path], AbstractContextManager[Oracle]]
 
     def draw(self, seed: int, queries: int) -> Case:
         draw = random.Random(seed)
         tables, settings = draw_tables(draw, self.rows), draw_settings(draw)
-        # Every query has dice of its own: it is the same however many are drawn.
+        # Every query has its own dice, so it does not depend on the number of queries.
         odd = [(table.name, column) for table in tables for column in table.layout.odd()]
         drawn = [self.queries(random.Random(f"{seed}/{at}"), odd).query() for at in range(queries)]
         return Case(seed, tables, settings, drawn)
@@ -78,7 +78,7 @@ class Options:
 
 @dataclass
 class Tally:
-    """What became of the queries, and the failures in words."""
+    """Counts of outcomes, and the failures as text."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Tally:
 
 
 def play(kind: Kind, options: Options, seed: int) -> Tally:
-    """Puts the queries of a seed to both sides. The files of a seed that fails are kept."""
+    """Runs the queries of a seed on both sides. Keeps the files of a failing seed."""
     import duckdb
 
     tally, case = Tally(), kind.draw(seed, options.queries)
@@ -121,7 +121,7 @@ def play(kind: Kind, options: Options, seed: int) -> Tally:
     return tally
 
 
-#: What coscan says of a file that has two columns of one name.
+#: coscan's error for a file that has two columns of one name.
 REPEATED = "two columns of the name"
 
 
@@ -141,7 +141,7 @@ def started(case: Case, coscan: Path, folder: Path) -> Iterator[Server]:
 
 
 def asked(case: Case, chosen: Sequence[int], sides: Sides, tally: Tally) -> list[tuple[int, Wanted, Given]]:
-    """The answers of both, coscan's to all questions at once."""
+    """Returns the answers of both sides. Asks coscan all questions concurrently."""
     answers: dict[int, Wanted] = {}
     for at in chosen:
         answer = sides.oracle.ask(case.queries[at])
@@ -155,7 +155,7 @@ def asked(case: Case, chosen: Sequence[int], sides: Sides, tally: Tally) -> list
 
 
 def judge(kind: Kind, options: Options, case: Case, at: int, sides: Sides, wanted: Wanted, given: Given, tally: Tally) -> None:
-    """Counts what became of a query, and notes a failure in words."""
+    """Counts the outcome of a query, and adds a failure as text."""
     query = case.queries[at]
     what = sides.outcome(query, wanted, given)
     tally.outcomes[what] += 1
@@ -181,7 +181,7 @@ def judge(kind: Kind, options: Options, case: Case, at: int, sides: Sides, wante
 
 
 def check(kind: Kind, seeds: Sequence[int], options: Options, jobs: int = 1) -> bool:
-    """Plays the seeds and says what became of them. Returns whether nothing failed."""
+    """Runs the seeds and prints the outcomes. Returns whether nothing failed."""
     begin, total = time.monotonic(), Tally()
     played: Iterator[Tally] = map(partial(play, kind, options), seeds)
     pool = multiprocessing.get_context("fork").Pool(jobs) if jobs > 1 else None
@@ -205,7 +205,7 @@ def seed_range(text: str) -> range:
 
 
 def arguments(engine: str) -> argparse.Namespace:
-    """The command line of a campaign."""
+    """Parses the command line of a campaign."""
     parser = argparse.ArgumentParser(description=f"coscan's answers to random SQL against {engine}'s")
     parser.add_argument("--seeds", type=seed_range, default=range(20), metavar="A..B", help="which seeds [default: 0..20]")
     parser.add_argument("--queries", type=int, default=QUERIES, metavar="N", help=f"queries of a seed [default: {QUERIES}]")
@@ -217,7 +217,7 @@ def arguments(engine: str) -> argparse.Namespace:
 
 
 def run(kind: Kind) -> int:
-    """A campaign as the command line says; its exit status."""
+    """Runs a campaign as the command line says. Returns its exit status."""
     said = arguments(kind.engine)
     options = Options(said.coscan, said.queries, said.only, said.shrink)
     return 0 if check(kind, said.seeds, options, said.jobs) else 1

@@ -1,10 +1,11 @@
-"""Whether two answers are the same.
+"""Comparison of two answers.
 
-Numbers are compared by value, whatever their types: 1, 1.0 and a decimal 1.00 are the same, and so are 0.0 and -0.0. NaN is
-NaN, NULL is NULL and nothing else. A date is midnight of its day, and a time with a zone is its instant. Numbers with a
-floating-point one among them may differ by one in a billion. A decimal of coscan's where DuckDB has a floating-point number may
-differ by three in a million: DuckDB divides decimals and takes their averages as floating-point numbers; DataFusion cuts them
-off after six digits if they have two, and a query may add such results. Everything else is exact.
+Numbers are compared by value, whatever their types: 1, 1.0 and a decimal 1.00 are equal, and so are 0.0 and -0.0. NaN
+equals only NaN, and NULL only NULL. A date is midnight of its day, and a time with a zone is its instant. If one number
+is a floating-point number, both may differ by one in a billion. If coscan has a decimal where DuckDB has a
+floating-point number, they may differ by three in a million. DuckDB divides decimals and averages them as
+floating-point numbers. DataFusion truncates such results after six digits if the decimals have two, and a query may add
+them up. All other values are compared exactly.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-#: How far floating-point results may lie apart, as a part of the larger one.
+#: The allowed difference of floating-point results, relative to the larger one.
 FLOATS_DIFFER = 1e-9
 
-#: How far a decimal may lie from a floating-point number; as a part of it, if that is more.
+#: The allowed difference of a decimal and a floating-point number: absolute, or relative if that is more.
 DECIMALS_DIFFER = 3e-6
 
 Row = tuple[object, ...]
-#: Name and type, as the protocol of PostgreSQL numbers types.
+#: Name and type, with the type numbers of PostgreSQL's protocol.
 Column = tuple[str, int]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What only one side has; or, if both have the same rows, what stands at other places."""
+    """The rows of only one side or, if both have the same rows, the rows at different positions."""
 
     only_oracle: list[Row]
     only_coscan: list[Row]
@@ -44,10 +45,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the other engine answers: groups of rows, in order; the order within a group is open.
+    """The other engine's answer: groups of rows, in order. The order within a group is open.
 
-    With a limit, rows of the last group may be more than there is room for: then any of them will do. Names and types of columns
-    are given where they are compared, too.
+    With a limit, the last group may have more rows than fit; then any of them are right. Names and types of columns are
+    given if they are compared, too.
     """
 
     groups: Sequence[Sequence[Row]]
@@ -68,7 +69,7 @@ def in_total_order(rows: Sequence[Row], **said: object) -> Answer:
 
 
 def difference(wanted_answer: Answer, coscan: Sequence[Row]) -> Difference | None:
-    """How the answers differ: as multisets first, and then in order."""
+    """Returns the difference of two answers: compares them as multisets first, and then in order."""
     groups = [[plain_row(row) for row in group] for group in wanted_answer.groups]
     wanted, given = [row for group in groups for row in group], [plain_row(row) for row in coscan]
     room = len(wanted) if wanted_answer.limit is None else min(wanted_answer.limit, len(wanted))
@@ -90,7 +91,7 @@ def plain_row(row: Row) -> Row:
 
 
 def plain(value: object) -> object:
-    """The value such that equal ones are equal in Python, and others are not: True is no 1, and NaN is NaN."""
+    """Returns the value in a form in which Python's equality is that of the comparison: True is not 1, and NaN is NaN."""
     match value:
         case bool():
             return ("truth", value)
@@ -104,7 +105,7 @@ def plain(value: object) -> object:
 
 
 def unmatched(wanted: list[Row], given: list[Row]) -> tuple[list[Row], list[Row]]:
-    """The rows of each side for which the other has none."""
+    """Returns the rows of each side without an equal row on the other."""
     counts, others = Counter(wanted), Counter(given)
     only_wanted = list((counts - others).elements())
     only_given = []
@@ -122,7 +123,7 @@ def same_row(wanted: Row, given: Row) -> bool:
 
 
 def same_value(wanted: object, given: object) -> bool:
-    """Whether coscan's value is the right one."""
+    """Returns whether coscan's value is the right one."""
     if wanted == given:
         return True
     if isinstance(wanted, float) and isinstance(given, Decimal):

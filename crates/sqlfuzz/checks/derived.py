@@ -1,8 +1,8 @@
-"""Random subqueries behind FROM that have the columns of a table.
+"""Random subqueries in FROM that have the columns of a table.
 
-DataFusion 55 has a fault in its planning that these avoid, so that the check finds others. `UNION ALL` of different types is
-given its type too late for subqueries that depend on it, and is looked for by names that its inputs lack. So sides of a
-derived table have the same types, and columns of set operations have names.
+They avoid a fault of DataFusion 55's planning, so that the check finds other faults. `UNION ALL` of different types
+gets its type too late for subqueries that depend on it, and its columns are looked up by names that its inputs lack. So
+both sides of a derived table have the same types, and columns of set operations have names.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ WIDE = {
 
 
 class Derived(Arithmetic):
-    """Draws subqueries that stand for tables."""
+    """Draws subqueries in place of tables."""
 
     def derived(self) -> Part:
-        """A subquery that has the columns of a table."""
+        """Draws a subquery that has the columns of a table."""
         forms = [self.grouped, self.regrouped, self.distinct, self.limited, self.united, self.joined, self.numbered, self.used]
         return part("(", self.draw.choice(forms)(), ")")
 
@@ -41,7 +41,7 @@ class Derived(Arithmetic):
         )
 
     def regrouped(self) -> Part:
-        """Groups over a join with groups."""
+        """Draws groups over a join with groups."""
         kind = self.draw.choice(JOINS)
         return part(
             "SELECT count(*) AS i, q.k, p.v, sum(p.w) AS w, max(q.f) AS f, min(p.t) AS t, max(p.d) AS d, bool_or(p.o) AS o, ",
@@ -50,12 +50,12 @@ class Derived(Arithmetic):
         )
 
     def distinct(self) -> Part:
-        """Columns that have each other's names."""
+        """Draws columns with swapped names."""
         columns = "q.i % 9 AS i, q.v AS k, q.k AS v, q.f AS w, q.w AS f, q.t, q.d, q.o, q.e, q.z"
         return part(f"SELECT DISTINCT {columns}", self.filtered("q"))
 
     def limited(self) -> Part:
-        """`i` is unique in a table."""
+        """Draws a subquery with a limit. `i` is unique in a table."""
         keys = ["i", "v, q.i", "k DESC NULLS LAST, q.i", "t NULLS FIRST, q.i", "e NULLS LAST, q.i", "z DESC NULLS FIRST, q.i"]
         order = f" ORDER BY q.{self.draw.choice(keys)} LIMIT {self.draw.choice([1, 4, 30])}"
         return part("SELECT q.*", self.filtered("q"), optional(order))
@@ -75,7 +75,7 @@ class Derived(Arithmetic):
         )
 
     def used(self) -> Part:
-        """A join with a merged key, which is the key of the result."""
+        """Draws a join with a merged key, which is the key of the result."""
         key = self.draw.choice("kvt")
         taken = ", ".join(key if column == key else f"{self.draw.choice('qp')}.{column} AS {column}" for column in KINDS)
         left, right = self.draw.choice(NAMES), self.draw.choice(NAMES)

@@ -1,7 +1,7 @@
 """Random expressions over columns: numbers, texts, times and conditions.
 
-Left out is what engines do differently by intent: divisions by zero, division of integers, casts of texts and of fractions to whole
-numbers. Overflow is in `arithmetic.py`.
+Operations that differ between engines by design are left out: divisions by zero, division of integers, casts of texts and of
+fractions to whole numbers. `arithmetic.py` has overflow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .parts import Part, optional, part
 from .scope import Scope
 from .tables import KINDS
 
-#: Deeper expressions are columns and constants.
+#: Maximum depth; deeper expressions are columns and constants.
 DEEPEST = 2
 
 NUMBERS = [column for column, kind in KINDS.items() if kind == "number"]
@@ -21,7 +21,7 @@ COMPARISONS = ["=", "<", ">", "<=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT F
 
 
 class Expressions:
-    """Draws expressions; subqueries in them read these tables."""
+    """Draws expressions. Their subqueries read these tables."""
 
     def __init__(self, draw: random.Random, tables: Sequence[str]):
         self.draw = draw
@@ -34,7 +34,7 @@ class Expressions:
         return self.draw.choice(["", text])
 
     def column(self, scope: Scope, columns: Sequence[str] = tuple(KINDS)) -> str:
-        """A column that is one of these, by its name in the query."""
+        """Draws one of these columns, by its name in the query."""
         return self.draw.choice(scope.named(columns))
 
     def constant(self) -> str:
@@ -45,7 +45,7 @@ class Expressions:
         return self.draw.choice(list(KINDS.values()))
 
     def value(self, scope: Scope, kind: str, depth: int = 0) -> Part:
-        """An expression of that kind."""
+        """Draws an expression of that kind."""
         if kind == "number":
             return self.number(scope, depth)
         if kind == "text":
@@ -86,21 +86,21 @@ class Expressions:
         return part(form.format(column), simpler=column)
 
     def time(self, scope: Scope, name: str) -> Part:
-        """A column of times, perhaps moved or cut."""
+        """Draws a column of times, perhaps shifted or truncated."""
         column = self.column(scope, name)
         forms = ["{}"] * 5 + ["date_trunc('month', {})", "({} + INTERVAL '1 month')", "({} - INTERVAL '3 days')"]
         forms += ["coalesce({}, DATE '2020-02-29')"] if name == "d" else ["({} + INTERVAL '5 hours')"]
         return part(self.draw.choice(forms).format(column), simpler=column)
 
     def condition(self, scope: Scope, depth: int = 0) -> Part:
-        """A condition."""
+        """Draws a condition."""
         simple = [self.compared, self.compared, self.compared, self.null_or_not, self.like, self.in_list, self.dated, self.truth, self.cast]
         composed = [self.both_or_either, self.both_or_either, self.negated, self.between, self.chosen, self.judged]
         choices = simple if depth >= DEEPEST else simple + composed
         return part("(", self.draw.choice(choices)(scope, depth), ")", simpler="true")
 
     def conditions(self, scope: Scope, introduced: str) -> Part:
-        """`WHERE` or `AND` and conditions, or nothing."""
+        """Draws `WHERE` or `AND` with conditions, or nothing."""
         drawn = [self.condition(scope) for _ in range(self.draw.choice([0, 0, 1, 1, 1, 2]))]
         if not drawn:
             return part("")
@@ -108,7 +108,7 @@ class Expressions:
         return part(introduced, *joined, simpler="")
 
     def where(self, scope: Scope) -> Part:
-        """A condition without subqueries, or none."""
+        """Draws a condition without subqueries, or nothing."""
         return optional(" WHERE ", self.condition(scope, DEEPEST)) if self.draw.random() < 0.5 else part("")
 
     def compared(self, scope: Scope, depth: int) -> Part:
@@ -170,11 +170,11 @@ class Expressions:
         return part("NOT ", self.condition(scope, depth + 1))
 
     def chosen(self, scope: Scope, depth: int) -> Part:
-        """A condition that chooses between two."""
+        """Draws a condition that chooses between two."""
         first, second, third = (self.condition(scope, depth + 1) for _ in range(3))
         return part("CASE WHEN ", first, " THEN ", second, optional(" ELSE ", third), " END", simpler="true")
 
     def judged(self, scope: Scope, depth: int) -> Part:
-        """Whether a condition is true, false or neither."""
+        """Draws a test whether a condition is true, false or neither."""
         how = self.draw.choice(["IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE"])
         return part(self.condition(scope, depth + 1), f" {how}")

@@ -1,4 +1,4 @@
-"""DuckDB as the engine that coscan's answers are compared with."""
+"""DuckDB as the engine with which coscan's answers are compared."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .parts import Query
 from .sides import OUT_OF_RANGE, Refusal, without_narrow_casts
 from .tables import NAMES
 
-#: Larger answers say no more than smaller ones, but take their time.
+#: Limit of the rows of an answer. Larger answers take time and do not prove more.
 MOST_ROWS = 5000
-#: Seconds that an engine may think about a query: what it takes long for is a join of many equal keys.
+#: Time limit of a query, in seconds. Joins of many equal keys exceed it.
 SECONDS = 3
 
-#: Tables whose whole numbers have a type that holds what a query makes of them.
+#: Schema of tables whose whole numbers have a type that holds every result of a query.
 EXACT = "exact"
 WHOLE = {"SMALLINT", "INTEGER", "BIGINT"}
 

@@ -1,4 +1,4 @@
-"""PostgreSQL as the engine that coscan's answers are compared with: a server of its own, without installing it."""
+"""PostgreSQL as the engine with which coscan's answers are compared: a separate server process, not an installed service."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SETTINGS = {
     "fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": 40, "shared_buffers": "16MB", "jit": "off",
     "TimeZone": "UTC",
 }
-#: What SQLSTATE begins with where an error is the right answer: a value that does not exist, a subquery of several rows that has
-#: to have one, names that are ambiguous or unknown, and columns outside of groups.
+#: Prefixes of SQLSTATEs for which an error is the right answer: a value that does not exist, a subquery with several
+#: rows that must have one, ambiguous or unknown names, and columns outside of groups.
 REFUSALS = ("22", "21", "42702", "42703", "42803", "42P01")
-#: Types that hold what a query makes of whole numbers; a division still cuts where it can.
+#: Types that hold every result of whole numbers. A division still truncates if its operands are integers.
 EXACT_TYPES = {"SMALLINT": "bigint", "INTEGER": "bigint", "BIGINT": "numeric"}
 #: What PostgreSQL calls other types of DuckDB. Texts of nanoseconds have no digits beyond microseconds.
 TYPES = {"TIMESTAMP_MS": "timestamp(3)", "TIMESTAMP_S": "timestamp(0)", "TIMESTAMP_NS": "timestamp"}
@@ -35,7 +35,7 @@ CANCELLED = "57014"
 
 
 def program(name: str) -> Path:
-    """A program of the server's; packages keep them out of the search path."""
+    """Returns the path of a server program, which packages keep outside of the search path."""
     path = Path(f"/usr/lib/postgresql/{MAJOR}/bin/{name}")
     found = path if path.exists() else shutil.which(name)
     if not found:
@@ -47,7 +47,7 @@ def program(name: str) -> Path:
 
 
 def install_server() -> None:
-    """Tries to get the server where that is possible; otherwise says why not."""
+    """Tries to install the server if possible. Otherwise raises the reason."""
     try:
         program("postgres")
         return
@@ -99,7 +99,7 @@ class PostgresqlServer:
 
 
 def unprivileged() -> pwd.struct_passwd | None:
-    """The user to run the server under, which refuses to be run by root; none if we are not root."""
+    """Returns the user for the server, which refuses to run as root; `None` if this process is not root."""
     if os.geteuid() != 0:
         return None
     for name in USERS:
@@ -111,7 +111,7 @@ def unprivileged() -> pwd.struct_passwd | None:
 
 
 class Postgresql:
-    """The tables of a seed in schemas of their own. A context manager."""
+    """The tables of a seed in separate schemas. A context manager."""
 
     def __init__(self, server: PostgresqlServer, duckdb, types: Mapping[str, Mapping[str, str]], folder: Path):
         self.connection = server.connect()

@@ -1,7 +1,7 @@
 """Random joins with merged keys: USING and NATURAL of all kinds, whose keys are used in every clause.
 
-The relations of such a join have the keys under their own names and all else under names with the alias in front, so that
-every column but a key can be written with and without its alias.
+The relations of such a join have the keys under their own names and all other columns with the alias as a prefix. So
+every column except a key can be written with and without its alias.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KINDS_OF_JOIN = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
 
 @dataclass(frozen=True)
 class Merged:
-    """What stands behind FROM, its columns, and the keys that all relations share."""
+    """The relation in FROM, its columns, and the keys that all relations share."""
 
     source: Part
     scope: Scope
@@ -31,14 +31,14 @@ class Merged:
 class Joins(Subqueries):
     """Draws joins with merged keys."""
 
-    #: DuckDB leaves merged keys where they are in `*`; SQL, PostgreSQL and coscan put them first.
+    #: DuckDB leaves merged keys in their place in `*`; SQL, PostgreSQL and coscan put them first.
     keys_first = True
 
     def merged(self) -> Merged:
         keys = self.draw.choice([["k"], ["k"], ["v"], ["t"], ["k", "v"], ["d"]])
         aliases = "abc"[: self.draw.choice([2, 2, 2, 3])]
         source = self.narrowed(aliases[0], keys)
-        # The merged key is what is most often wrong.
+        # The merged key is the column that is most often wrong.
         columns = [(key, key) for key in keys] * 4
         for alias in aliases:
             columns += [(f"{alias}.{key}", key) for key in keys]
@@ -68,7 +68,7 @@ class Joins(Subqueries):
         return part(f"(SELECT {', '.join(columns)} FROM {table} q", self.where(Scope.of("q")), f") {alias}")
 
     def over_merged(self) -> tuple[Part, int]:
-        """A query over a join with merged keys, and how many columns it has."""
+        """Draws a query over a join with merged keys. Returns its number of columns, too."""
         forms = [self.merged_rows, self.merged_rows, self.merged_groups, self.merged_all, self.merged_windows]
         return self.draw.choice(forms)(self.merged())
 
@@ -101,7 +101,7 @@ class Joins(Subqueries):
         return part(f"SELECT {key}, {other} AS c1, {function} OVER ({over}) AS c2 FROM ", join.source, where), 3
 
     def merged_in_order(self) -> Query:
-        """Groups of the merged keys, in their order, which is total."""
+        """Draws groups by the merged keys, in their order, which is total."""
         join = self.merged()
         other = self.column(join.scope, "vwke")
         body = part(
@@ -118,7 +118,7 @@ class Joins(Subqueries):
         return limit + (f" OFFSET {self.draw.choice([1, 5])}" if limit and self.draw.random() < 0.2 else "")
 
     def merged_all(self, join: Merged) -> tuple[Part, int]:
-        """All columns: the keys come once, and first. Or the keys and all columns of a side."""
+        """Draws all columns, with the keys once and first, or the keys and all columns of a side."""
         where = self.conditions(join.scope, " WHERE ")
         if self.draw.random() < 0.4:
             columns = f"{', '.join(join.keys)}, {self.draw.choice(join.aliases)}.*"

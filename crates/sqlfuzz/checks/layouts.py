@@ -1,7 +1,6 @@
-"""How the files of a table look: how many, in which folders and under which names, with which columns of which types, in how many
-row groups, sorted or not, and by which writer.
+"""The layout of a table's files: their number, folders, names, columns with types, row groups, order, and writer.
 
-The table in DuckDB is the right answer: what files leave out is null there.
+The table in DuckDB has the right answer. Values that files leave out are null there.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-#: Names of files; `{}` is a number. An equals sign makes no key of a name.
+#: Names of files; `{}` is a number. An equals sign makes no key of a file name.
 PLAIN_NAME = "{}.parquet"
 ODD_NAMES = ["date=2024-01-0{}.parquet", "k={}.parquet", "a=b={}.parquet", "part {}.parquet"]
 
-#: Narrower types, and types of other units, that hold the values too. Values near the ends of a type are cut to the narrower.
+#: Narrower types, and types of other units, that also hold the values. Values outside the narrower type are clamped.
 NARROWER = {
     "BIGINT": ["INTEGER", "SMALLINT"], "INTEGER": ["SMALLINT", "TINYINT"], "SMALLINT": ["TINYINT"],
     "DOUBLE PRECISION": ["REAL"], "DECIMAL(9,2)": ["DECIMAL(6,2)", "DECIMAL(7,1)"], "DECIMAL(12,3)": ["DECIMAL(9,3)"],
@@ -32,13 +31,13 @@ NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
 #: Types of texts in Arrow.
 TEXTS = ["string", "large_string", "string_view", "dictionary"]
 
-#: Time zones that a writer notes with a column of instants.
+#: Time zones that a writer records for a column of instants.
 ZONES = ["UTC", "America/Sao_Paulo", "Asia/Kolkata", "+05:30"]
 
 
 @dataclass(frozen=True)
 class Writer:
-    """What writes the files, and its options. DuckDB has at least 2048 rows in a group."""
+    """The writer of the files, and its options. DuckDB writes at least 2048 rows per group."""
 
     name: str = "duckdb"
     compression: str = "snappy"
@@ -54,13 +53,13 @@ class Layout:
     """The files of a table."""
 
     files: int = 1
-    #: What the files are called, in turn; `{}` is a number.
+    #: The names of the files, in turn; `{}` is a number.
     names: tuple[str, ...] = ("{}.parquet",)
     writer: Writer = field(default_factory=Writer)
     #: A column that is the key of folders, and whether it is in the files, too.
     key: str | None = None
     key_in_files: bool = False
-    #: Whether it is null in the files: the value of the folder counts.
+    #: Whether it is null in the files. The value of the folder counts.
     null_in_files: bool = False
     #: Columns that a file lacks, by its number.
     missing: tuple[tuple[int, str], ...] = ()
@@ -70,22 +69,22 @@ class Layout:
     required: tuple[str, ...] = ()
     #: Columns without nulls.
     never_null: tuple[str, ...] = ()
-    #: A column by which files, or only row groups, are sorted and declared to be so.
+    #: A column by which files, or only row groups, are sorted and declared to be sorted.
     declared: str | None = None
     sorted_groups: bool = False
-    #: The time zone noted with instants.
+    #: The time zone of instants.
     zone: str = "UTC"
-    #: The type in Arrow that each file notes for texts.
+    #: The Arrow type of texts in each file.
     texts: tuple[str, ...] = ("string",)
-    #: Whether the file has the column `v` a second time, with other values.
+    #: Whether the file has the column `v` twice, with different values.
     repeated: bool = False
 
     def path(self, file: int) -> str:
-        """The name of a file, by its number."""
+        """Returns the name of a file, by its number."""
         return self.names[file % len(self.names)].format(file)
 
     def odd(self) -> list[str]:
-        """Columns that files do not have alike."""
+        """Returns the columns that differ between files."""
         return [column for _, column, *_ in (*self.missing, *self.narrower)] + ([self.key] if self.key else [])
 
 
@@ -94,12 +93,12 @@ def draw_layout(
 ) -> Layout:
     writer = draw_writer(draw)
     if writer.name == "duckdb" and types["e"] == "INTEGER":
-        # DuckDB's differences of such numbers have 33 bits, which no other reader takes.
+        # DuckDB's deltas of such numbers have 33 bits, which no other reader accepts.
         writer = replace(writer, version=1)
     files = draw.choice([1, 1, 2, 4, 6])
     key = next((each for each in draw.sample(KEYS, 4) if types[each] in KEY_TYPES and values[each] <= MOST_KEYS), None)
     if key and draw.random() < 0.15:
-        # The type of a key is not known where it is always null.
+        # The type of a key that is always null is unknown.
         never_null = (key,) if nulls[key] > 50 or rows < 40 or draw.random() < 0.5 else ()
         in_files, null_there = draw.random() < 0.3, draw.random() < 0.3
         zone = draw.choice(ZONES)
@@ -109,7 +108,7 @@ def draw_layout(
     columns = [column for column in types if column != "i"]
     missing, required = [], []
     if files > 1 and draw.random() < 0.35:
-        # Never all files, so that there are values left.
+        # Never all files, so that some values are left.
         for column in draw.sample(columns, draw.choice([1, 1, 2])):
             missing += [(file, column) for file in draw.sample(range(files), draw.randint(1, files - 1))]
     sorted_groups, declared = False, None
@@ -146,7 +145,9 @@ def draw_writer(draw: random.Random) -> Writer:
 
 
 def write_files(duckdb, table: str, types: Mapping[str, str], layout: Layout, folder: Path) -> None:
-    """Writes the files of a table; makes null in the table what they leave out, and cuts what is too large for them."""
+    """Writes the files of a table. In the table, sets values that files leave out to null, and clamps values that are
+    too large.
+    """
     if layout.key:
         listing = f"SELECT DISTINCT CAST({layout.key} AS VARCHAR) FROM {table} ORDER BY 1"
         keys = [key for (key,) in duckdb.execute(listing).fetchall()]
@@ -163,7 +164,7 @@ def write_files(duckdb, table: str, types: Mapping[str, str], layout: Layout, fo
         if keys:
             return
     (count,) = duckdb.execute(f"SELECT count(*) FROM {table}").fetchone()
-    # Neighbouring rows stay in one file, so that a table that is sorted is so in each.
+    # Adjacent rows stay in one file, so that each file of a sorted table is sorted.
     share = -(-count // layout.files) or 1
     for file in range(layout.files):
         there = f"rowid >= {share * file} AND rowid < {share * (file + 1)}"
@@ -209,7 +210,7 @@ def write_file(duckdb, rows: str, types: Mapping[str, str], layout: Layout, path
 
 
 def declared_field(pyarrow, field, without_nulls: bool, layout: Layout, texts: str):
-    """The column as a file declares it: with a time zone, a type of texts, and whether it may have nulls."""
+    """Returns the column as a file declares it: with a time zone, a type of texts, and nullability."""
     if pyarrow.types.is_string(field.type):
         made = pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) if texts == "dictionary" else getattr(pyarrow, texts)()
         field = field.with_type(made)

@@ -1,4 +1,4 @@
-"""DuckDB and a client for coscan, in an environment of their own below the target directory."""
+"""DuckDB and a client for coscan, in a separate environment below the target directory."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
 COSCAN = TARGET / "release" / "coscan"
 VENV = TARGET / "duckdb-venv"
-#: The version of DuckDB decides which queries of TPC-DS there are and how tables are drawn from a seed.
+#: The version of DuckDB decides the queries of TPC-DS and the tables of a seed.
 PACKAGES = ["duckdb==1.5.5", "duckdb-extension-tpcds==1.5.5", "psycopg[binary]", "pyarrow==26.0.1", "pytz"]
 
 
 class Missing(Exception):
-    """Something that the checks need is not there."""
+    """A requirement of the checks is missing."""
 
 
 def install_packages(packages: Sequence[str] = PACKAGES, venv: Path = VENV) -> None:
-    """Makes packages importable; their environment is kept."""
-    # Made for another list of packages, it lacks some.
+    """Makes packages importable, and keeps their environment."""
+    # An environment for another list may lack some packages.
     ready, wanted = venv / "ready", "\n".join(packages)
     if not ready.exists() or ready.read_text() != wanted:
         try:
@@ -35,7 +35,7 @@ def install_packages(packages: Sequence[str] = PACKAGES, venv: Path = VENV) -> N
 
 
 def install_packages_or_exit() -> None:
-    """As `install_packages`, for a command: says what is missing and ends it."""
+    """Calls `install_packages` for a command. Prints missing requirements and exits."""
     try:
         install_packages()
     except Missing as missing:
@@ -43,7 +43,7 @@ def install_packages_or_exit() -> None:
 
 
 def tpcds_extension() -> Path:
-    """DuckDB's extension with data and queries of TPC-DS."""
+    """Returns DuckDB's extension with data and queries of TPC-DS."""
     found = next((VENV / "lib").glob("python*/site-packages/duckdb_extension_tpcds/**/tpcds.duckdb_extension"), None)
     if found is None:
         raise Missing("duckdb-extension-tpcds has no extension for this platform")

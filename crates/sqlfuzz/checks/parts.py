@@ -1,4 +1,4 @@
-"""SQL as text with parts inside, some of which may give way to something simpler: this is how failures are made small."""
+"""SQL as text with nested parts. Some parts can be replaced by something simpler, which is how failures are shrunk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Part:
-    """Text made of pieces. If `simpler` is given, a query may still be a query with that in its place."""
+    """Text made of pieces. If `simpler` is given, a query may remain a query with that in the part's place."""
 
     pieces: tuple[Part | str, ...]
     simpler: str | None = None
@@ -23,17 +23,17 @@ def part(*pieces: Part | str, simpler: str | None = None) -> Part:
 
 
 def optional(*pieces: Part | str) -> Part:
-    """A part that may be left out."""
+    """Returns a part that may be left out."""
     return Part(pieces, "")
 
 
 def listed(parts: list[Part], between: str = ", ") -> Part:
-    """A list, of which all but the first may be left out."""
+    """Returns a list of which all items but the first may be left out."""
     return part(parts[0], *(optional(between, other) for other in parts[1:]))
 
 
 def smaller(whole: Part) -> Iterator[Part]:
-    """The part with one part of it replaced by what is simpler, the largest first."""
+    """Yields the part with one of its parts simplified, the largest first."""
     if whole.simpler is not None:
         yield part(whole.simpler)
     for at, piece in enumerate(whole.pieces):
@@ -44,7 +44,7 @@ def smaller(whole: Part) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class Query:
-    """A query, and an ORDER BY of all of its columns with a LIMIT, or nothing. With an order, that of the rows is compared."""
+    """A query, and an ORDER BY of all of its columns with a LIMIT, or nothing. With an order, the order of rows is compared."""
 
     body: Part
     order: Part | None = None
@@ -53,7 +53,7 @@ class Query:
         return f"{self.body}{self.order or ''}"
 
     def smaller(self) -> Iterator[Query]:
-        """The query without one of its parts."""
+        """Yields the query without one of its parts."""
         if self.order:
             yield Query(self.body)
         for less in smaller(self.body):
@@ -61,7 +61,7 @@ class Query:
 
 
 def shrink(query: Query, fails: Callable[[Query], bool], seconds: float) -> Query:
-    """Leaves out parts as long as the query fails without them, and time is left."""
+    """Leaves out parts while the query still fails and time is left."""
     end = time.monotonic() + seconds
     candidates = query.smaller()
     while time.monotonic() < end and (less := next(candidates, None)):

@@ -1,4 +1,4 @@
-"""Random queries in what PostgreSQL's SQL has beyond the dialect that all engines share, or defines alone."""
+"""Random queries with SQL of PostgreSQL beyond the common dialect of all engines, or that only PostgreSQL defines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRUTHS = [
     "(SELECT max(q.v) FROM l q WHERE false) IS NULL",
 ]
 
-#: Statements of one column that are refused, or would be if a name stood elsewhere or there were more rows.
+#: Statements of one column that are refused, or would be with a name at another place or with more rows.
 MISTAKES = [
     "SELECT v FROM {first} a {kind} {second} b USING (k)",
     "SELECT k FROM {first} a {kind} {second} b ON a.k = b.k",
@@ -38,7 +38,7 @@ MISTAKES = [
     "SELECT x.k FROM (SELECT * FROM {first} a {kind} {second} b USING (k)) x",
 ]
 
-#: Numbers of constants, or errors.
+#: Computations with constants, or errors.
 CALCULATIONS = [
     "9223372036854775807 + 1", "2147483647::int + 1::int", "32767::smallint + 1::smallint", "-9223372036854775807 - 2", "7 / 2",
     "-7 / 2", "-7 % 3", "2147483647::int * 2::int", "9223372036854775807 * 2", "abs((-2147483648)::int)", "40000::smallint",
@@ -60,7 +60,7 @@ class PostgresqlQueries(Queries):
         return str(self.draw.randint(-3, 12))
 
     def direction(self) -> str:
-        """Without a word about nulls they are greater than all values."""
+        """Draws a sort direction. By default nulls are greater than all values."""
         return super().direction() if self.draw.random() < 0.5 else self.maybe(" DESC")
 
     # Conditions.
@@ -74,7 +74,7 @@ class PostgresqlQueries(Queries):
         return super().in_subquery(scope)
 
     def row_in_subquery(self, scope: Scope) -> Part:
-        """A row of several values among those of a subquery."""
+        """Draws a row of several values among those of a subquery."""
         source, own, outer = self.inner(scope)
         columns = self.draw.choice([["k", "v"], ["v", "t"], ["d", "k"], ["k", "v", "o"]])
         sought = ", ".join(self.column(scope, column) for column in columns)
@@ -82,7 +82,7 @@ class PostgresqlQueries(Queries):
         return part(f"({sought}) {self.maybe('NOT ')}IN (SELECT {found} FROM {source}", self.correlated(own, outer, 0.3), ")")
 
     def any_or_all(self, scope: Scope) -> Part:
-        """A comparison with any or all values of a subquery."""
+        """Draws a comparison with any or all values of a subquery."""
         source, own, outer = self.inner(scope)
         column, how = self.draw.choice("kvtdw"), self.draw.choice(["=", "<>", "<", ">=", ">"])
         those = self.draw.choice(["ANY", "ALL"])
@@ -98,12 +98,12 @@ class PostgresqlQueries(Queries):
     # Queries.
 
     def divided(self) -> tuple[Part, int]:
-        """Divisions of whole numbers, which cut; those by zero are errors."""
+        """Draws divisions of whole numbers, which truncate. Those by zero are errors."""
         scope, table = Scope.of("a"), self.draw.choice(NAMES)
         dividend = self.draw.choice(["a.e", "a.v", "a.i", "(a.v - 5)", str(ENDS[self.draw.choice(list(ENDS))][1])])
         divisor = self.draw.choice(["2", "3", "-1", "-2", "7", "a.v", "(a.i + 1)", "nullif(a.v, 0)", "0", "NULL"])
         if divisor == "0" and dividend.lstrip("-").isdecimal():
-            # docs/serve-sql.md: PostgreSQL divides constants where there is no row, too.
+            # docs/serve-sql.md: PostgreSQL divides constants even if there is no row.
             divisor = "(a.v - a.v)"
         how = self.draw.choice([" / ", " / ", " % "])
         conditions = ["a.v <> 0", f"a.i < {self.draw.choice([3, 20])}", "a.o", "a.e IS NOT NULL"]
@@ -117,7 +117,7 @@ class PostgresqlQueries(Queries):
         return part("SELECT a.i, ", divided, " AS c1, ", self.value(scope, "number", DEEPEST), f" AS c2 FROM {table} a", where), 3
 
     def lateral(self) -> tuple[Part, int]:
-        """A subquery behind FROM that depends on a row before it."""
+        """Draws a subquery in FROM that depends on an earlier row."""
         left, right = Scope.of("a"), Scope.of("q")
         tied = [self.tied(right, left) for _ in range(self.draw.choice([1, 1, 2]))]
         ties = part(tied[0], *(optional(" AND ", each) for each in tied[1:]))
@@ -131,13 +131,13 @@ class PostgresqlQueries(Queries):
         return part("SELECT ", listed(columns), " FROM ", source, self.conditions(scope, " WHERE ")), len(columns)
 
     def mistaken(self) -> tuple[Part, int]:
-        """Statements that nearly all have to be refused, for their names or their rows."""
+        """Draws statements of which nearly all must be refused, for their names or their rows."""
         tables = {name: self.draw.choice(NAMES) for name in ("first", "second", "third")}
         kind = self.draw.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
         return part(self.draw.choice(MISTAKES).format(kind=kind, **tables)), 1
 
     def constants(self) -> tuple[Part, int]:
-        """Conditions and numbers of constants alone, nulls among them."""
+        """Draws conditions and computations of constants alone, including nulls."""
         truths = [f"({self.draw.choice(TRUTHS)})" for _ in range(5)]
         drawn = [part(f"{truths[0]} AND {truths[1]}"), part(f"{truths[2]} OR {truths[3]}"), part(f"(NOT {truths[4]}) IS NULL")]
         drawn.append(part(self.draw.choice(CALCULATIONS) if self.draw.random() < 0.4 else "1"))

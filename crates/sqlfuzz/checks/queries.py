@@ -1,4 +1,4 @@
-"""Random queries over the tables of a seed. Every query has one right answer, but for the order of rows that it leaves open."""
+"""Random queries over the tables of a seed. Every query has one right answer, except for the order of rows if it is open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .scope import Scope
 from .tables import NAMES
 from .windows import Windows
 
-#: A table of which a query speaks more than once.
+#: The name of a table to which a query refers more than once.
 COMMON = "x"
 
 
@@ -19,7 +19,7 @@ class Queries(Windows):
     """Draws queries."""
 
     def __init__(self, draw: random.Random, odd: Sequence[tuple[str, str]] = ()):
-        """Columns that are odd, with their tables, are asked for more often."""
+        """Uses odd columns, given with their tables, more often."""
         super().__init__(draw, NAMES)
         self.odd = odd
 
@@ -30,7 +30,7 @@ class Queries(Windows):
         return self.draw.choice(NAMES), self.draw.choice(columns)
 
     def forms(self) -> list:
-        """What is drawn, the more often the more times."""
+        """Returns the forms to draw. A form that is listed several times is drawn more often."""
         return (
             [self.rows] * 6 + [self.groups] * 4 + [self.over_merged] * 4 + [self.near_the_ends] * 3
             + [self.windows, self.sets, self.top] * 2 + [self.extremes] * 3
@@ -50,15 +50,15 @@ class Queries(Windows):
         return Query(part(common, body), self.order(columns) if ordered else None)
 
     def order(self, columns: int) -> Part:
-        """A total order: rows that are equal in all columns are the same."""
+        """Draws a total order: rows that are equal in all columns are identical."""
         positions = list(range(1, columns + 1))
         self.draw.shuffle(positions)
         return part(f" ORDER BY {', '.join(f'{position}{self.direction()}' for position in positions)}{self.limit(0.8)}")
 
-    # What stands behind FROM.
+    # Relations in FROM.
 
     def source(self) -> tuple[Part, Scope]:
-        """Up to three relations, joined."""
+        """Draws up to three relations, joined."""
         aliases = ["a"]
         joined = self.relation("a")
         for alias in "bc"[: self.draw.choice([0, 1, 1, 1, 2])]:
@@ -85,7 +85,7 @@ class Queries(Windows):
         )
         return part(f" {how} ", self.relation(alias), f" ON {keys}", more)
 
-    # Forms of queries: the SQL, and how many columns it has.
+    # Forms of queries: the SQL, and the number of columns.
 
     def rows(self) -> tuple[Part, int]:
         return self.selected([self.kind() for _ in range(self.draw.randint(1, 4))])
@@ -141,7 +141,7 @@ class Queries(Windows):
         )
 
     def extremes(self) -> tuple[Part, int]:
-        """The least and the greatest values of a table, together and alone, which statistics may know."""
+        """Draws the least and the greatest values of a table, together and alone, which statistics may contain."""
         scope, (table, column) = Scope.of("a"), self.table_and_column("kvwftdeiz")
         ends = self.draw.choice([["min", "max"], ["min", "max"], ["min"], ["max"], ["max", "min", "count"]])
         columns = [part(f"{end}(a.{column})") for end in ends]
@@ -155,7 +155,7 @@ class Queries(Windows):
         return part("SELECT ", listed(columns), f" FROM {table} a", where), len(columns)
 
     def nulls(self) -> tuple[Part, int]:
-        """Rows of a table whose column is null or is not."""
+        """Draws rows of a table whose column is null or is not."""
         table, column = self.table_and_column("kvwftdoez")
         is_null = f"a.{column} IS {self.maybe('NOT ')}NULL"
         chosen = self.draw.choice(["a.i", f"a.i, a.{column}", f"count(*), count(a.{column})"])
@@ -163,7 +163,7 @@ class Queries(Windows):
         return part(f"SELECT {chosen} FROM {table} a WHERE {is_null}", more), chosen.count(",") + 1
 
     def top(self) -> Query:
-        """The first rows of a table in an order that is total: by itself, or since `i` is unique in a table."""
+        """Draws the first rows of a table in a total order: by itself, or because `i` is unique in a table."""
         scope, (table, name) = Scope.of("a"), self.table_and_column("kvwftdez")
         column = f"a.{name}"
         columns = [part(column), part("a.i"), self.value(scope, self.kind(), 1)] if self.draw.random() < 0.6 else [part(column)]

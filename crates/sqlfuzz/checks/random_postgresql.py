@@ -1,4 +1,4 @@
-"""Random queries over random tables: coscan's answers against PostgreSQL's.
+"""Random queries over random tables: compares coscan's answers with PostgreSQL's.
 
     python3 -m checks.random_postgresql --seeds 0..1000 --jobs 2
 """
@@ -14,7 +14,7 @@ from .in_postgresql import Postgresql, PostgresqlServer, install_server
 from .packages import Missing, install_packages_or_exit
 from .postgresql_queries import PostgresqlQueries
 
-#: What is asked is about few rows.
+#: Numbers of rows of a table: small.
 ROWS = (0, 1, 3, 5, 12, 12, 12, 40, 40, 40, 40, 40, 100, 100, 300)
 
 
@@ -23,7 +23,7 @@ def in_postgresql(server: PostgresqlServer, database, case: Case, folder: Path) 
 
 
 def kind(server: PostgresqlServer) -> Kind:
-    """The comparison with this server."""
+    """Returns the comparison with this server."""
     return Kind("random_postgresql", "PostgreSQL", PostgresqlQueries, ROWS, partial(in_postgresql, server))
 
 

@@ -1,4 +1,4 @@
-"""Random queries over random tables: coscan's answers against DuckDB's.
+"""Random queries over random tables: compares coscan's answers with DuckDB's.
 
     python3 -m checks.random_sql --seeds 0..1000 --jobs 2
 """
@@ -18,7 +18,7 @@ from .queries import Queries
 
 @contextmanager
 def in_duckdb(database, _case: Case, _folder: Path) -> Iterator[DuckDb]:
-    # Rules that make `a + 1 < 0` a comparison which cannot overflow.
+    # This rule rewrites `a + 1 < 0` to a comparison that cannot overflow.
     database.execute("SET disabled_optimizers = 'expression_rewriter'")
     yield DuckDb(database)
 

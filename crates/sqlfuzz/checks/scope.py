@@ -1,4 +1,4 @@
-"""The columns that an expression may use, each as it is written, and what it is."""
+"""The columns that an expression may use, each with its text and its kind."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from .tables import KINDS
 
 @dataclass(frozen=True)
 class Scope:
-    """Columns: how each is written, and which column of `KINDS` it is one of."""
+    """Columns: the text of each, and its column of `KINDS`."""
 
     columns: tuple[tuple[str, str], ...]
 
     @staticmethod
     def of(*aliases: str, written: str = "{alias}.{column}") -> Scope:
-        """All columns of these relations."""
+        """Returns all columns of these relations."""
         return Scope(tuple((written.format(alias=alias, column=column), column) for alias in aliases for column in KINDS))
 
     def __add__(self, other: Scope) -> Scope:
         return Scope(self.columns + other.columns)
 
     def named(self, columns: Container[str] = KINDS) -> list[str]:
-        """How the columns that are one of these are written."""
+        """Returns the texts of the columns that are among these."""
         return [written for written, column in self.columns if column in columns]
 
     def from_inside(self) -> Scope:
-        """What a subquery can speak of, whose own columns have the names of `KINDS`."""
+        """Returns the outer columns that a subquery can use, whose own columns have the names of `KINDS`."""
         return Scope(tuple((written, column) for written, column in self.columns if written not in KINDS))

@@ -9,12 +9,12 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-#: Seconds that a server may take to start, and a statement to be answered.
+#: Time limit for the start of a server and for an answer, in seconds.
 PATIENCE = 600
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Returns an unused port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -47,7 +47,7 @@ class Server:
         return shlex.join(self.command)
 
     def connect(self, settings: Sequence[str] = ()):
-        """A connection whose session has these settings, `name = value`."""
+        """Opens a connection whose session has these settings, `name = value`."""
         import psycopg
 
         connection = psycopg.connect(host="127.0.0.1", port=self.port, user="coscan", dbname="coscan", autocommit=True)

@@ -1,11 +1,11 @@
-"""Under which settings the queries of a seed run. No setting changes what a query returns."""
+"""The settings of a seed's queries. No setting changes the result of a query."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass
 
-#: Options of `coscan serve` with their values; "" leaves the option out.
+#: Options of `coscan serve` with their values; "" omits the option.
 SERVER = {
     "--policy": ["relevance", "normal", "attach", "elevator", "", ""],
     "--buffer": ["64MB", "64MB", "2MB", "512KB"],
@@ -18,7 +18,7 @@ SERVER = {
     "--share-aggregates": ["false", "", ""],
 }
 
-#: Settings of a session with their values; "" leaves the default.
+#: Settings of a session with their values; "" keeps the default.
 SESSION = {
     "datafusion.execution.target_partitions": ["1", "2", "3", ""],
     "datafusion.execution.batch_size": ["100", "1000", "", "", ""],

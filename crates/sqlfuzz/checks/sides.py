@@ -1,4 +1,4 @@
-"""A query put to another engine and to coscan, and what becomes of it."""
+"""A query on another engine and on coscan, and its outcome."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALIKE, ALIKE_AND_EMPTY, BOTH_REFUSE = "alike", "alike and empty", "both refuse"
 EXACT = "exact where the other engine refuses"
 DIFFERENT, ANSWERED, OTHER_COLUMNS = "different", "an answer where an error is due", "other columns"
 
-#: Numbers beyond their type, in SQLSTATE.
+#: The SQLSTATE of numbers outside their type.
 OUT_OF_RANGE = "22003"
 
 
@@ -32,7 +32,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Reply:
-    """What coscan answers."""
+    """coscan's answer."""
 
     rows: list[Row]
     columns: Sequence[Column] = ()
@@ -43,7 +43,7 @@ Wanted = Answer | Refusal
 
 
 def without_narrow_casts(query: Query, wide: str) -> str:
-    """The query whose casts to whole numbers are to that type, which holds all of them."""
+    """Replaces the whole-number types in the query's casts by this type, which holds all of their values."""
     return re.sub(r" AS (SMALLINT|INTEGER|BIGINT)\)", f" AS {wide})", str(query))
 
 
@@ -51,7 +51,7 @@ class Oracle(Protocol):
     """Another engine with the same tables."""
 
     def ask(self, query: Query, exact: bool = False) -> Wanted | str:
-        """Its answer, or why there is none to compare with.
+        """Returns its answer, or the reason why there is none to compare with.
 
         For an exact answer, whole numbers of the tables and of casts have a type that holds all results.
         """
@@ -64,7 +64,7 @@ class Sides:
         self.oracle, self.server, self.session = oracle, server, session
 
     def ask_coscan(self, query: object) -> Given:
-        """The answer, on a connection of its own. A server that gives none is ended, so that the question fails."""
+        """Returns coscan's answer, on a separate connection. Ends a server that gives none, so that the question fails."""
         import psycopg
 
         watch = threading.Timer(PATIENCE, self.server.process.kill)
@@ -79,7 +79,7 @@ class Sides:
             watch.cancel()
 
     def outcome(self, query: Query, wanted: Wanted, given: Given) -> str:
-        """What became of a query. Errors are told apart by their words, not by names and numbers in them."""
+        """Returns the outcome of a query. Errors are distinguished by their words, without names and numbers."""
         code = getattr(given, "sqlstate", None)
         if isinstance(given, Exception):
             if isinstance(wanted, Refusal) and (code == wanted.code or (wanted.code, code) in CODES):
@@ -98,20 +98,20 @@ class Sides:
         return ALIKE if wanted.rows() else ALIKE_AND_EMPTY
 
     def outcome_alone(self, query: Query) -> str:
-        """What becomes of the query while nothing else runs."""
+        """Returns the outcome of the query while nothing else runs."""
         wanted = self.oracle.ask(query)
         return wanted if isinstance(wanted, str) else self.outcome(query, wanted, self.ask_coscan(query))
 
 
 def columns_differ(wanted: Sequence[Column], given: Sequence[Column]) -> list[tuple[Column, Column]]:
-    """Columns whose names or types are others, with what stands in their places."""
+    """Returns the columns with wrong names or types, as pairs of the expected and the given one."""
     return [
         (want, give) for want, give in zip(wanted, given) if names_differ(want[0], give[0]) or types_differ(want[1], give[1])
     ]
 
 
 def in_words(wanted: Wanted, given: Given) -> str:
-    """How a reply fails."""
+    """Describes the failure of a reply."""
     if isinstance(given, Exception):
         return f"{given!r}" if isinstance(wanted, Answer) else f"{given!r}, where {wanted.code} is due: {wanted.words}"
     if isinstance(wanted, Refusal):

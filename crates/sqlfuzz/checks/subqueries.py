@@ -1,4 +1,6 @@
-"""Random subqueries: IN, EXISTS and scalar ones in every position, over nulls, correlated or not, nested, and over aggregates."""
+"""Random subqueries: IN, EXISTS and scalar ones in every position, over nulls, correlated or not, nested, and over
+aggregates.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,19 @@ from .parts import Part, optional, part
 from .scope import Scope
 from .tables import KINDS, NAMES
 
-#: Which columns a column can be compared with.
+#: The columns with which a column can be compared.
 LIKE = {
     "i": "ik", "k": "kkvi", "v": "vvk", "w": "wk", "f": "fk", "t": "t", "d": "d", "o": "o", "e": "e", "z": "z",
 }
 
-#: The alias of what a subquery reads, and of what a subquery of it reads.
+#: The alias of a subquery's table, and of the table of a subquery in it.
 ALIASES = ["q", "u"]
 
 
 class Subqueries(Expressions):
-    """Draws conditions with subqueries, too."""
+    """Draws conditions, including those with subqueries."""
 
-    #: Where they are drawn, and how many are around.
+    #: Whether subqueries are drawn, and the number of enclosing ones.
     subqueries = True
     level = 0
 
@@ -32,14 +34,14 @@ class Subqueries(Expressions):
         return self.draw.choice([self.in_subquery] * 4 + [self.exists] * 3 + [self.above_scalar] * 2)(scope)
 
     def without_subqueries(self, scope: Scope, depth: int) -> Part:
-        """A condition."""
+        """Draws a condition."""
         before, self.subqueries = self.subqueries, False
         drawn = self.condition(scope, depth)
         self.subqueries = before
         return drawn
 
     def inner(self, scope: Scope) -> tuple[str, Scope, Scope]:
-        """What a subquery reads, its columns, and those outside of it that it can speak of."""
+        """Draws the table of a subquery. Returns it with its columns and with the outer columns that the subquery can use."""
         table, alias = self.draw.choice(self.tables), ALIASES[self.level]
         dice = self.draw.random()
         if dice < 0.2:
@@ -52,13 +54,13 @@ class Subqueries(Expressions):
         return f"{table} {alias}", Scope.of(alias), scope.from_inside()
 
     def tied(self, own: Scope, outer: Scope) -> Part:
-        """A comparison with a column outside: by equal columns, other ones, or in order."""
+        """Draws a comparison with an outer column: of equal columns, other ones, or by order."""
         written, column = self.draw.choice(outer.columns)
         how = self.draw.choice(["="] * 6 + ["<", ">=", "<>", "IS NOT DISTINCT FROM"])
         return part(self.column(own, LIKE[column]), f" {how} {written}")
 
     def correlated(self, own: Scope, outer: Scope, likely: float = 0.6) -> Part:
-        """The condition of a subquery, which may depend on the row outside, or have a subquery of its own."""
+        """Draws the condition of a subquery, which may depend on the outer row, or have a subquery of its own."""
         said = []
         if outer.columns and self.draw.random() < likely:
             said = [self.tied(own, outer) for _ in range(self.draw.choice([1, 1, 1, 2]))]
@@ -87,7 +89,7 @@ class Subqueries(Expressions):
         return part(sought, f" {self.maybe('NOT ')}IN (", self.column_of(source, own, outer, column), ")")
 
     def column_of(self, source: str, own: Scope, outer: Scope, column: str) -> Part:
-        """A subquery of one column, whose values are like those of that column."""
+        """Draws a subquery of one column with values like those of that column."""
         where = self.correlated(own, outer, 0.4)
         written = self.column(own, column)
         plain = part(f"SELECT {written} FROM {source}", where)
@@ -104,7 +106,7 @@ class Subqueries(Expressions):
         if dice < 0.82:
             return part("SELECT DISTINCT ", written, f" FROM {source}", where, simpler=str(plain))
         if dice < 0.86 and outer.named(column):
-            # The value depends on the row outside.
+            # The value depends on the outer row.
             value = self.draw.choice(["coalesce({0}, {1})", "CASE WHEN {0} IS NULL THEN {1} ELSE {0} END", "{1}"])
             return part(f"SELECT {value.format(written, self.column(outer, column))} FROM {source}", where, simpler=str(plain))
         if dice < 0.93:
@@ -132,7 +134,7 @@ class Subqueries(Expressions):
         return part(f"{self.maybe('NOT ')}EXISTS (", drawn, ")")
 
     def scalar(self, scope: Scope) -> Part:
-        """A number from at most one row: an aggregate, the row of a table with that number, or the first in an order."""
+        """Draws a number from at most one row: an aggregate, the row of a table with that number, or the first in an order."""
         dice, table, inside = self.draw.random(), self.draw.choice(NAMES), scope.from_inside()
         alias = ALIASES[self.level]
         if dice < 0.2:

@@ -1,6 +1,6 @@
-"""Random tables: drawn by a seed, and made by DuckDB. `layouts.py` says how the files look.
+"""Random tables: drawn by a seed, and made by DuckDB. `layouts.py` has the layout of their files.
 
-All tables have the same columns, so that joins give columns of one name; several types may stand behind a name.
+All tables have the same column names, so that joins give columns of one name. A name may have several types.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from pathlib import Path
 
 from .layouts import Layout, draw_layout, write_files
 
-#: What a column is, for expressions. Whole numbers are near the ends of their types: only `arithmetic.py` calculates with them.
+#: The kind of each column in expressions. Whole numbers are near the ends of their types: only `arithmetic.py` computes
+#: with them.
 KINDS = {
     "i": "number", "k": "number", "v": "number", "w": "number", "f": "number", "t": "text", "d": "date", "o": "truth",
     "e": "whole", "z": "instant",
 }
 
-#: The types a column may have. `i` counts the rows and is never null.
+#: The possible types of a column. `i` numbers the rows and is never null.
 TYPES = {
     "i": ["BIGINT"],
     "k": ["INTEGER", "BIGINT", "DECIMAL(9,2)", "SMALLINT", "DOUBLE PRECISION", "DECIMAL(20,4)"],
@@ -31,10 +32,10 @@ TYPES = {
     "z": ["TIMESTAMPTZ"],
 }
 
-#: The least value of a type of whole numbers, and the greatest.
+#: The least and the greatest value of each type of whole numbers.
 ENDS = {"SMALLINT": (-(2**15), 2**15 - 1), "INTEGER": (-(2**31), 2**31 - 1), "BIGINT": (-(2**63), 2**63 - 1)}
 
-#: How a value is made from a number: floating-point ones are such that sums of them are exact.
+#: Expressions of a value from a number. Sums of floating-point ones are exact.
 VALUES = {
     "k": "{}",
     "v": "{} - 3",
@@ -55,10 +56,10 @@ VALUES_OF_TYPE = {
 #: Values of a floating-point column with NaN of both signs, which are one value.
 NAN = "CASE {0} WHEN 1 THEN CAST('NaN' AS DOUBLE PRECISION) WHEN 2 THEN -CAST('NaN' AS DOUBLE PRECISION) ELSE {0} / 2 END"
 
-#: Tables of few rows are rare: with one of them most answers are empty.
+#: Numbers of rows of a table. Small tables are rare, because most answers over them are empty.
 ROWS = [0, 1, 5] + [40] * 5 + [300] * 6 + [1000] * 3 + [3000]
 
-#: Values of a large table have at most so many rows each, which bounds what joins return.
+#: Limit of the rows per value of a large table, which bounds the results of joins.
 ROWS_PER_VALUE = 8
 
 NAMES = ["l", "r", "s"]
@@ -66,7 +67,7 @@ NAMES = ["l", "r", "s"]
 
 @dataclass(frozen=True)
 class Table:
-    """What DuckDB is asked to make and write."""
+    """The table that DuckDB makes and writes."""
 
     name: str
     create: str
@@ -79,14 +80,14 @@ class Table:
 
 
 def draw_tables(draw: random.Random, rows: list[int] | None = None) -> list[Table]:
-    """Tables with one of these numbers of rows each."""
+    """Draws tables with one of these numbers of rows each."""
     return [draw_table(draw, name, draw.choice(rows or ROWS)) for name in NAMES]
 
 
 def draw_table(draw: random.Random, name: str, rows: int) -> Table:
     types = {column: draw.choice(choices) for column, choices in TYPES.items()}
     values = {column: max(draw.choice([4, 12, 12, 100]), rows // ROWS_PER_VALUE) for column in KINDS}
-    # All values of a column may be one, as in files whose statistics say so.
+    # All values of a column may be equal, as in files whose statistics have one value.
     values |= {column: 1 for column in "vwftdoz" if draw.random() < 0.03 and rows < 300}
     nulls = {column: draw.choice([0, 0, 10, 40, 100 if column != "k" and rows < 300 else 0]) for column in KINDS}
     sorted_by = draw.choice(["k", "i", "d, k", "v DESC", "t, i", "f, v"]) if draw.random() < 0.5 else ""
@@ -114,7 +115,7 @@ def drawn_column(draw: random.Random, column: str, kind: str, values: int, nulls
 
 
 def near_the_ends(kind: str) -> str:
-    """Branches of a CASE with values near the ends of a type."""
+    """Returns branches of a CASE with values near the ends of a type."""
     least, most = ENDS[kind]
     values = [least, most, least + 1, most - 1, least // 2, most // 2 + 1]
     return " ".join(f"WHEN {at} THEN CAST({value} AS HUGEINT)" for at, value in enumerate(values))

@@ -1,4 +1,4 @@
-"""The comparison itself: what it has to find, and what it has to let pass."""
+"""Tests of the comparison: the differences that it must find, and those that it must allow."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Files(unittest.TestCase):
 
 
 class FixedOracle:
-    """An engine that has these answers, whatever the question."""
+    """An engine with fixed answers to every question."""
 
     def __init__(self, exact: object):
         self.exact = exact
@@ -141,7 +141,7 @@ class FixedOracle:
 
 
 class Planted(unittest.TestCase):
-    """Wrong answers of coscan's are reported, and right ones are not."""
+    """Wrong answers of coscan are reported, and right ones are not."""
 
     WANTED = without_order([(1, 10), (2, None), (3, 2**63)], columns=[("a", INT4), ("sum", NUMERIC)])
     TYPES = [("a", INT4), ("sum", INT8)]

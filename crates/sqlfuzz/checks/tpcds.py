@@ -2,10 +2,10 @@
 
     python3 -m checks.tpcds --scale 0.1
 
-Several queries run at a time in one server. Rows that are equal in the order of a query may come in any order, and of those
-that share the last place of a limit any may come: DuckDB is asked for all of them, with their ranks in the order. A query that
-orders by what it does not return cannot be asked in this way; it is compared without order, and its limit must cut no rows of
-one rank.
+Several queries run at a time in one server. Rows that are equal in the order of a query may come in any order. Of rows
+that share the last place of a limit, any may come. So DuckDB is asked for all of them, with their ranks in the order.
+This is impossible if a query orders by a column that it does not return. Such a query is compared without order, and
+its limit must not separate rows of one rank.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CONNECTIONS = 4
 ROW_GROUP_ROWS = 20480
 SERVER = ["--buffer", "64MB", "--small-table-bytes", "0"]
 
-#: Queries without a fair comparison, by number, and why.
+#: Queries without a fair comparison, by number, with the reason.
 LEFT_OUT: dict[int, str] = {}
 
 
@@ -63,7 +63,7 @@ class Benchmark:
         (self.folder / "ready").touch()
 
     def answer(self, number: int) -> Answer:
-        """DuckDB's answer, in groups of rows that are equal in the order of the query."""
+        """Returns DuckDB's answer, in groups of rows that are equal in the order of the query."""
         import duckdb
 
         sql = self.queries[number]
@@ -79,7 +79,7 @@ class Benchmark:
 
 
 def with_ranks(sql: str) -> tuple[str | None, int | None]:
-    """The query that returns the rank of each row in its order too, and all rows of the last rank; and its limit."""
+    """Returns the query with the rank of each row in its order and all rows of the last rank, and its limit."""
     parts = re.fullmatch(r"(?is)(.*)\border\s+by\b(.*?)(?:\blimit\s+(\d+)\s*)?;?\s*", sql)
     if not parts:
         return None, None
@@ -89,7 +89,7 @@ def with_ranks(sql: str) -> tuple[str | None, int | None]:
 
 
 def check(scale: float, coscan: Path, numbers: Iterable[int] | None = None) -> bool:
-    """Puts the queries to both and says which answers differ. Returns whether none does."""
+    """Runs the queries on both sides and prints the differences. Returns whether there is none."""
     begin = time.monotonic()
     benchmark = Benchmark(scale)
     chosen = [number for number in numbers or sorted(benchmark.queries) if number not in LEFT_OUT]

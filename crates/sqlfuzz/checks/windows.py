@@ -1,4 +1,4 @@
-"""Random window functions, grouping sets and `DISTINCT ON`, such that each query has one right answer."""
+"""Random window functions, grouping sets and `DISTINCT ON`. Each query has one right answer."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ GROUPINGS = [
 
 
 class Windows(Derived):
-    """Draws queries whose functions look at several rows."""
+    """Draws queries with functions over several rows."""
 
     def source(self) -> tuple[Part, Scope]:
-        """What stands behind FROM, and its columns."""
+        """Draws the relation in FROM. Returns it with its columns."""
         raise NotImplementedError
 
     def windows(self) -> tuple[Part, int]:
@@ -44,7 +44,7 @@ class Windows(Derived):
         return body, len(columns) + len(functions)
 
     def peers_alike(self, scope: Scope) -> Part:
-        """A window function that is the same for rows which are equal in its order."""
+        """Draws a window function that is equal for rows that are equal in its order."""
         function = self.one_of(
             lambda: part("rank()"), lambda: part("dense_rank()"), lambda: part("count(*)"),
             lambda: part("count(", self.column(scope), ")"), lambda: part("sum(", self.column(scope, "kvwf"), ")"),
@@ -58,7 +58,7 @@ class Windows(Derived):
         return part(function, " OVER (", optional("PARTITION BY ", self.column(scope), " "), f"ORDER BY {column}{nulls}{frame})")
 
     def row_by_row(self) -> Part:
-        """A window function over a table, whose `i` is unique."""
+        """Draws a window function over a table, whose `i` is unique."""
         function = self.draw.choice([
             "row_number()", "lag(a.v)", "lead(a.t)", "lag(a.e, 2)", "ntile(3)", "first_value(a.v)", "last_value(a.k)",
             "nth_value(a.t, 2)", "sum(a.v)", "count(a.t)", "max(a.w)", "min(a.e)", "max(a.z)",
@@ -83,7 +83,7 @@ class Windows(Derived):
         return body, 4 + bool(grouping)
 
     def distinct_on(self) -> tuple[Part, int]:
-        """The first row of each key: `i` is unique in a table."""
+        """Draws the first row of each key: `i` is unique in a table."""
         scope, key = Scope.of("a"), self.draw.choice(["a.k", "a.v", "a.t", "a.d", "a.o", "a.e"])
         first = self.draw.choice(["", "a.w DESC NULLS LAST, ", "a.f NULLS FIRST, "])
         direction = self.draw.choice(["NULLS FIRST", "DESC NULLS LAST", "NULLS LAST"])

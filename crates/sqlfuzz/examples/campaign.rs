@@ -1,4 +1,4 @@
-//! Plays a few seeds and says what was compared.
+//! Runs a few seeds and reports the comparisons.
 //!
 //! `cargo run --release -p coscan-sqlfuzz --example campaign -- 20`
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts each planted fault back into a scratch checkout and prints after how many seeds the fuzzer finds it.
-# Usage: planted/run.sh [SEEDS [PATCH...]]; CARGO_TARGET_DIR is where it builds, CARGO_ARGS goes to cargo.
+# Applies each planted fault to a scratch checkout and prints after how many seeds the fuzzer finds it.
+# Usage: planted/run.sh [SEEDS [PATCH...]]; CARGO_TARGET_DIR is the build folder, CARGO_ARGS are arguments of cargo.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 seeds=${1:-20000}

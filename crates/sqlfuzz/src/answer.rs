@@ -1,8 +1,8 @@
-//! What a statement came to, and how two answers are compared.
+//! The answer to a statement, and the comparison of two answers.
 //!
-//! Types, names and nullability of the columns must be the same, and so must the rows: in their order where the query
-//! asks for one, as a multiset otherwise. Only sums that depend on the order of addition may differ, in their last
-//! digits.
+//! Types, names and nullability of the columns must be the same, and so must the rows: in their order if the
+//! query has one, otherwise as a multiset. Only sums that depend on the order of addition may differ, in
+//! their last digits.
 
 use std::fmt;
 
@@ -13,20 +13,21 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::query::{Form, Test};
 
-/// What a statement came to.
+/// The answer to a statement.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     Rows(Rows),
-    /// What the error says.
+    /// The text of the error.
     Error(String),
     Panic(String),
-    /// No answer within the time that every query has.
+    /// No answer within the time limit of every query.
     Hang,
 }
 
 impl Answer {
-    /// Whether it says nothing of the query: of an own fault of whoever was asked. A panic in a task of DataFusion is an
-    /// error of the query. Of a row group without rows DataFusion may ask for no bytes, which a store in memory refuses.
+    /// Returns whether the answer comes from a fault of the engine that was asked, and so proves nothing. A
+    /// panic in a task of DataFusion is an error of the query. DataFusion may request no bytes of a row group
+    /// without rows, which a store in memory refuses.
     pub(crate) fn is_broken(&self) -> bool {
         match self {
             Answer::Rows(_) => false,
@@ -44,7 +45,7 @@ pub(crate) struct Rows {
     pub(crate) batches: Vec<RecordBatch>,
 }
 
-/// How an answer is wrong.
+/// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Other rows.
@@ -68,9 +69,9 @@ pub enum Kind {
 /// A wrong answer.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// How it is wrong.
+    /// Its kind.
     pub kind: Kind,
-    /// What was expected and found.
+    /// The expected and the found answer.
     pub text: String,
 }
 
@@ -95,7 +96,7 @@ impl Difference {
         Difference { kind, text: text.into() }
     }
 
-    /// Whether the other is likely to have the same cause.
+    /// Returns whether the other difference is likely to have the same cause.
     pub(crate) fn resembles(&self, other: &Difference) -> bool {
         let words = |difference: &Difference| -> String {
             let letters = difference.text.chars().filter(|c| c.is_alphabetic() || *c == ' ');
@@ -106,7 +107,8 @@ impl Difference {
     }
 }
 
-/// Compares what was found with what plain DataFusion said; for a sample, of the query without its limit.
+/// Compares the found answer with that of plain DataFusion. For a sample, the expected answer is that of the
+/// query without its limit.
 pub(crate) fn compare(test: &Test, expected: &Answer, found: &Answer) -> Result<(), Difference> {
     match (expected, found) {
         (_, Answer::Panic(text)) => Err(Difference::new(Kind::Panic, text)),
@@ -121,7 +123,8 @@ pub(crate) fn compare(test: &Test, expected: &Answer, found: &Answer) -> Result<
 }
 
 fn compare_rows(test: &Test, expected: &Rows, found: &Rows) -> Result<(), Difference> {
-    // What is expected of a sample comes from another query, without limit; that may know less of its nulls.
+    // The expected answer of a sample comes from a query without limit, which may be nullable where the
+    // sample is not.
     let schema = if test.is_sample() { &found.schema } else { &expected.schema };
     compare_schemas(schema, &found.schema)?;
     for batch in &found.batches {
@@ -153,7 +156,7 @@ fn compare_rows(test: &Test, expected: &Rows, found: &Rows) -> Result<(), Differ
     if test.is_sample() { compare_sample(test, &wanted, &given) } else { compare_sorted(&wanted, &given) }
 }
 
-/// Whether the query keeps one of several values that are equal: a zero may then have either sign.
+/// Returns whether the query keeps one of several equal values. A zero may then have either sign.
 fn leaves_zero_to_chance(test: &Test) -> bool {
     const KEEP_ONE: [&str; 9] =
         ["DISTINCT", "GROUP BY", "UNION", "INTERSECT", "EXCEPT", "min(", "max(", "greatest(", "least("];
@@ -161,7 +164,8 @@ fn leaves_zero_to_chance(test: &Test) -> bool {
     KEEP_ONE.iter().any(|word| sql.contains(word))
 }
 
-/// The columns that are compared with a tolerance: sums of floating-point values, also those that nobody meant.
+/// Returns the columns that are compared with a tolerance: sums of floating-point values, including sums that
+/// arise indirectly.
 fn approximate(test: &Test, schema: &Schema) -> Vec<usize> {
     let mut columns = test.query.approximate();
     let sql = test.query.to_sql();
@@ -199,7 +203,7 @@ fn compare_schemas(expected: &Schema, found: &Schema) -> Result<(), Difference> 
     Err(Difference::new(Kind::Schema, text))
 }
 
-/// Whether the rows are the same in the same order, bit by bit: the fast way.
+/// Returns whether the rows are the same in the same order, bit by bit. This is the fast path.
 fn same_sequence(expected: &Rows, found: &Rows) -> bool {
     let rows = |rows: &Rows| rows.batches.iter().map(RecordBatch::num_rows).sum::<usize>();
     if rows(expected) != rows(found) {
@@ -230,7 +234,7 @@ fn compare_sorted(expected: &[Row], found: &[Row]) -> Result<(), Difference> {
     Err(Difference::new(Kind::Rows, text))
 }
 
-/// As many rows as the limit allows, all of them rows of the query without limit.
+/// Checks that there are as many rows as the limit allows, all of them rows of the query without limit.
 fn compare_sample(test: &Test, all: &[Row], found: &[Row]) -> Result<(), Difference> {
     let limit = test.query.limit.and_then(|limit| limit.rows).unwrap_or(usize::MAX);
     let wanted = all.len().min(limit);
@@ -245,7 +249,7 @@ fn compare_sample(test: &Test, all: &[Row], found: &[Row]) -> Result<(), Differe
     }
 }
 
-/// A row as text, and the values in it that are compared with a tolerance.
+/// A row as text, and its values that are compared with a tolerance.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     cells: Vec<String>,

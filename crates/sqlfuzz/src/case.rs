@@ -1,4 +1,4 @@
-//! A case: tables, settings and queries, all plain data. It is played against plain DataFusion and with cooperative
+//! A case: tables, settings and queries as plain data. It runs in plain DataFusion and with cooperative
 //! scans.
 
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::settings::Settings;
 use crate::shapes::Shapes;
 use crate::world::{SESSIONS, World, ask};
 
-/// When queries run at once, another policy takes over after so long: while they run, mostly.
+/// Interval of policy changes during concurrent queries; most changes fall within a query.
 const POLICY_CHANGES_AFTER: Duration = Duration::from_micros(500);
 
-/// What a seed is drawn into.
+/// The case of a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) database: Database,
@@ -26,16 +26,16 @@ pub(crate) struct Case {
     pub(crate) tests: Vec<Test>,
 }
 
-/// What was played, in numbers.
+/// Counts of a campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Queries put to both sides.
+    /// Queries that ran on both sides.
     pub queries: u64,
-    /// Those that plain DataFusion refused or failed at.
+    /// Queries that plain DataFusion refused or at which it failed.
     pub refused: u64,
-    /// Those of which plain DataFusion gave several answers, which therefore say nothing.
+    /// Queries to which plain DataFusion gave several answers, which therefore prove nothing.
     pub undetermined: u64,
-    /// Seeds of which the tables could not be made.
+    /// Seeds whose tables could not be made.
     pub without_tables: u64,
 }
 
@@ -43,9 +43,9 @@ pub struct Tally {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) difference: Difference,
-    /// The query, by its position; none if it is the engine that does not come to rest.
+    /// The query, by its position; `None` if the engine does not come to rest.
     pub(crate) test: Option<usize>,
-    /// It ran together with the others.
+    /// Whether it ran concurrently with the others.
     pub(crate) together: bool,
     /// The buffer at the end, in bytes.
     pub(crate) buffer: u64,
@@ -78,7 +78,7 @@ impl Case {
         self.tests.iter().enumerate().map(|(at, test)| test.statement(&format!("p{at}"))).collect()
     }
 
-    /// Puts all queries to both sides. The outer error says that there was nothing to compare.
+    /// Runs all queries on both sides. The outer error means that there was nothing to compare.
     pub(crate) async fn play(&self, tally: &mut Tally) -> Result<Result<(), Box<Found>>> {
         let world = World::new(self).await?;
         let found = match self.play_in(&world, tally).await {
@@ -102,7 +102,7 @@ impl Case {
             let reference = reference(test, statement);
             let mut answer = ask(&world.plain, &reference).await.0;
             if test.is_sample() {
-                // What fails with its limit only is refused all the same.
+                // A query that fails only with its limit counts as refused.
                 let limited = ask(&world.plain, statement).await.0;
                 answer = if matches!(limited, Answer::Rows(_)) { answer } else { limited };
             }
@@ -124,7 +124,7 @@ impl Case {
         Ok(())
     }
 
-    /// Asks everything in every session, while the policy changes if there are several.
+    /// Runs all statements in every session, and changes the policy meanwhile if there are several.
     async fn all_at_once(&self, world: &World<'_>, statements: &[Statement]) -> Vec<Answer> {
         let in_sessions = |statement| (0..SESSIONS).map(move |session| world.ask(session, statement));
         let asked = statements.iter().flat_map(in_sessions);
@@ -137,7 +137,7 @@ impl Case {
         futures::future::join(futures::future::join_all(asked), changes).await.0
     }
 
-    /// Whether the answer is right, or plain DataFusion does not give the same answer every time.
+    /// Checks that the answer is right, or that plain DataFusion's answer varies.
     async fn judge(
         &self,
         world: &World<'_>,
@@ -162,19 +162,21 @@ impl Case {
         Err(Box::new(Found { difference, test: Some(at), together, buffer }))
     }
 
-    /// DataFusion is at fault itself there:
-    /// - A merge by an order leaves each partition a top-k without what is constant in it, as in the branches of a union, but
-    ///   the partitions share the threshold, and rows of one branch are dropped for those of another.
-    /// - A top-k leaves out rows that come later and are not smaller, with nulls first within values that have parts, whatever
-    ///   the order by says.
-    /// - Groups of sets have keys without null, as the columns may have, and cannot be written to disk with the nulls that sets
-    ///   bring.
-    /// - The order of a query that skips rows and takes all others is forgotten where nothing above it needs an order: which
-    ///   rows are skipped is chance.
-    /// - What is guarded by AND is not where more than a fifth of a batch passes, nor after a NOT, which makes it OR.
-    /// - What statistics say in place of an aggregation is never null. Whether a join above it says so depends on whether it was
-    ///   made anew since.
-    /// - What is planned with parameters of no known type may have texts of another kind than what is planned with values.
+    /// Returns whether the difference may come from a known fault of DataFusion:
+    /// - A merge by an order gives each partition a top-k without the columns that are constant in it, as in
+    ///   the branches of a union. But the partitions share the threshold, so rows of one branch are dropped
+    ///   for rows of another.
+    /// - A top-k over nested values leaves out later rows that are not smaller, with nulls first within
+    ///   nested values, whatever the ORDER BY says.
+    /// - Groups by sets declare keys without nulls, like their columns, and cannot be spilled with the nulls
+    ///   that sets add.
+    /// - The order of a query that only skips rows is dropped if nothing above needs an order. Then the
+    ///   skipped rows vary.
+    /// - AND does not guard an operand where more than a fifth of a batch passes, nor after a NOT, which
+    ///   turns it into OR.
+    /// - Statistics in place of an aggregation are never null. Whether a join above declares this depends on
+    ///   whether the join was built again since.
+    /// - A plan with parameters of unknown types may have other string types than one with values.
     fn is_known_fault(&self, test: &Test, kind: Kind) -> bool {
         test.may_be_top_k() && test.contains("UNION")
             || matches!(kind, Kind::Error) && self.settings.refusals.is_some() && test.has_grouping_sets()
@@ -185,7 +187,7 @@ impl Case {
             || matches!(kind, Kind::Schema) && test.form == Form::Prepared
     }
 
-    /// Whether plain DataFusion says the same again, and with other settings.
+    /// Returns whether plain DataFusion repeats its answer, also with other settings.
     async fn determined(&self, world: &World<'_>, at: usize, expected: &Answer, found: &Answer) -> bool {
         let form = if self.tests[at].is_sample() { Form::Plain } else { self.tests[at].form };
         let whole = Test { form, ..self.tests[at].clone() };
@@ -216,8 +218,8 @@ impl Case {
     }
 }
 
-/// Whether a scan may leave out rows that a join does not want or a limit does not need, so that nothing else of the query
-/// sees them and fails.
+/// Returns whether a scan may leave out rows that a join or a limit does not need, so that no other part of
+/// the query fails on them.
 fn leaves_rows_out(test: &Test) -> bool {
     let words = [
         "JOIN",
@@ -234,16 +236,16 @@ fn leaves_rows_out(test: &Test) -> bool {
     runs && words.iter().any(|word| test.contains(word))
 }
 
-/// Whether plain DataFusion has the same answer if each batch is one row. A CASE whose branches have other types than it
-/// claims gives other values when all rows of a batch take the same branch.
+/// Returns whether plain DataFusion gives the same answer with batches of one row. A CASE whose branches have
+/// other types than declared gives other values if all rows of a batch take the same branch.
 async fn same_by_row(world: &World<'_>, test: &Test, expected: &Answer) -> Result<bool> {
     let by_row = world.other(Settings::plain_by_row).await?;
     let again = ask(&by_row, &test.statement("again")).await.0;
     Ok(!matches!(again, Answer::Rows(_)) || compare(test, expected, &again).is_ok())
 }
 
-/// Whether plain DataFusion, which fails, finds this answer in another way: row by row, so that a part of a condition keeps
-/// others from failing, with conjuncts in other orders, or without filters that joins find.
+/// Returns whether plain DataFusion, which fails, finds this answer in another way. The ways are: row by row,
+/// so that a part of a condition guards the others; conjuncts in other orders; no filters of joins.
 async fn otherwise_found(world: &World<'_>, test: &Test, found: &Answer) -> Result<bool> {
     let is_found = |again: Answer| matches!(again, Answer::Rows(_)) && compare(test, &again, found).is_ok();
     let by_row = world.other(Settings::plain_by_row).await?;
@@ -255,7 +257,7 @@ async fn otherwise_found(world: &World<'_>, test: &Test, found: &Answer) -> Resu
     for (session, query) in as_it_is.into_iter().chain(orders) {
         let other = Test { query, ..test.clone() };
         let again = ask(session, &other.statement("again")).await.0;
-        // If it is broken, nobody can tell.
+        // If it is broken, the question stays open.
         if again.is_broken() || is_found(again) {
             return Ok(true);
         }
@@ -263,13 +265,13 @@ async fn otherwise_found(world: &World<'_>, test: &Test, found: &Answer) -> Resu
     Ok(false)
 }
 
-/// Whether plain DataFusion fails with this error, too, in this way.
+/// Returns whether plain DataFusion fails with this error, too, under these settings.
 ///
-/// - Where its joins sort, as those of a query's last run do that was refused memory: which of several values that cannot be
-///   computed it meets first is chance. A join by hashing does not read its other side if it has no row to look up there, or reads
-///   it with a filter, and so does not meet the row at which one that sorts fails.
-/// - Where batches have a few rows: a cast of values in a dictionary casts those, too, that no row has after a filter, unless the
-///   dictionaries of several batches were made one.
+/// - With sort-merge joins, as in the last run of a query that was refused memory: which of several failing
+///   values it meets first varies. A hash join does not read its other side if it has no row to look up, or
+///   reads it with a filter. So it may miss the row at which a sort-merge join fails.
+/// - With small batches: a cast of values in a dictionary also casts values that no row has after a filter,
+///   unless the dictionaries of several batches were merged.
 async fn fails_in(
     world: &World<'_>,
     way: impl Fn(&Settings) -> Result<SessionContext>,
@@ -281,18 +283,20 @@ async fn fails_in(
     matches!(again, Answer::Error(again) if without_values(&again) == without_values(error))
 }
 
-/// Whether plain DataFusion refuses it as well if it is prepared: a parameter's type may not be known without its value.
+/// Returns whether plain DataFusion also refuses the prepared statement: a parameter's type may be unknown
+/// without its value.
 async fn is_refused_prepared(world: &World<'_>, test: &Test, error: &str) -> bool {
     let prepared = ask(&world.plain, &test.statement("again")).await.0;
     matches!(prepared, Answer::Error(again) if again == *error)
 }
 
-/// An error without the values that it quotes.
+/// Removes the values that an error quotes.
 fn without_values(error: &str) -> String {
     error.split('\'').step_by(2).collect()
 }
 
-/// What plain DataFusion is asked: for a sample, all rows, and for a prepared statement, one with the values in it.
+/// Returns the statement for plain DataFusion: for a sample, all rows, and for a prepared statement, one with
+/// its values.
 fn reference(test: &Test, statement: &Statement) -> Statement {
     if test.is_sample() {
         let query = Query { limit: None, ..test.query.clone() };

@@ -1,5 +1,4 @@
-//! Random choices. Everything that is drawn comes from a seed by way of [`Dice`], so that a seed always draws the
-//! same.
+//! Random choices. All of them come from a seed through [`Dice`], so a seed always draws the same.
 
 use fastrand::Rng;
 
@@ -13,7 +12,7 @@ impl Dice {
         Dice(Rng::with_seed(mix(seed ^ 0x5157_1a55)))
     }
 
-    /// Dice of their own, so that what they are thrown for does not shift what is drawn afterwards.
+    /// Returns independent dice. Their number of draws does not shift later draws.
     pub(crate) fn fork(&mut self) -> Self {
         Dice(Rng::with_seed(self.0.u64(..)))
     }
@@ -22,12 +21,12 @@ impl Dice {
         self.0.u64(..)
     }
 
-    /// A number below `n`, which must not be zero.
+    /// Returns a number below `n`, which must not be zero.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0.usize(..n)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
         self.0.usize(low..=high)
     }
@@ -40,12 +39,12 @@ impl Dice {
         &of[self.below(of.len())]
     }
 
-    /// One of these words.
+    /// Returns one of these words.
     pub(crate) fn word(&mut self, of: &[&'static str]) -> &'static str {
         of[self.below(of.len())]
     }
 
-    /// One of the choices, each as likely as its weight says.
+    /// Returns one of the choices with the probability of its weight.
     pub(crate) fn weighted<T: Copy>(&mut self, choices: &[(usize, T)]) -> T {
         let total = choices.iter().map(|(weight, _)| weight).sum();
         let mut at = self.below(total);
@@ -59,7 +58,7 @@ impl Dice {
     }
 }
 
-/// A value that looks random and follows from `x`.
+/// Returns a pseudo-random value that follows from `x`.
 pub(crate) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,5 +1,5 @@
-//! Functions of a user. Some are called like built-in ones and do something else: whoever tells functions by their names
-//! takes one for the other. Others are volatile.
+//! User-defined functions. Some have the names of built-in functions with another meaning, to detect code
+//! that identifies functions by name. Others are volatile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +17,10 @@ use datafusion::prelude::SessionContext;
 
 use crate::dice::mix;
 
-/// The functions that are shadowed. The state of `avg` has two columns, as the built-in one's.
+/// The shadowed functions. The state of `avg` has two columns, like the built-in one's.
 const AGGREGATES: [&str; 3] = ["sum", "count", "avg"];
 
-/// Puts the functions in place of the built-in ones.
+/// Replaces the built-in functions.
 pub(crate) fn shadow(ctx: &SessionContext) {
     for name in AGGREGATES {
         let signature = Signature::any(1, Volatility::Immutable);
@@ -29,14 +29,14 @@ pub(crate) fn shadow(ctx: &SessionContext) {
     ctx.register_udf(ScalarUDF::new_from_impl(Same::new("abs", Volatility::Immutable)));
 }
 
-/// Adds `volatile_same(x)`, which is `x`, so that results are determined, and `volatile_random()`.
+/// Adds `volatile_same(x)`, which returns `x`, so that results are determined, and `volatile_random()`.
 pub(crate) fn add_volatile(ctx: &SessionContext) {
     ctx.register_udf(ScalarUDF::new_from_impl(Same::new("volatile_same", Volatility::Volatile)));
     let signature = Signature::nullary(Volatility::Volatile);
     ctx.register_udf(ScalarUDF::new_from_impl(Random { signature }));
 }
 
-/// A digest of all values, whatever their order and type, as an aggregate function.
+/// An aggregate function that digests all values, in any order and of any type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Digest {
     name: &'static str,
@@ -119,7 +119,7 @@ impl Accumulator for Sum {
     }
 }
 
-/// Its argument as it is.
+/// Returns its argument.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Same {
     name: &'static str,
@@ -150,7 +150,7 @@ impl ScalarUDFImpl for Same {
     }
 }
 
-/// Another number from zero to one for each row and call.
+/// Returns another number from zero to one for each row and call.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Random {
     signature: Signature,

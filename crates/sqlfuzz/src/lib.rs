@@ -1,14 +1,15 @@
-//! A differential fuzzer: random SQL over random Parquet files, put to plain DataFusion and to DataFusion with
-//! cooperative scans. Answers have to be the same.
+//! A differential fuzzer. It runs random SQL over random Parquet files in plain DataFusion and in DataFusion
+//! with cooperative scans, and compares the answers.
 //!
-//! A seed is drawn into a case (`case`): tables (`data`), settings (`settings`) and queries (`query`). The
-//! files are written into an object store in memory or a temporary folder, and declared in sessions of both kinds
-//! (`world`). Every query is put to the plain session, then to a cooperative one, then in half of the cases all at
-//! once to two sessions on one engine; answers are compared (`answer`), and in the end the engine must hold nothing.
-//! A case that fails is made smaller (`shrink`) and written as SQL with its files (`report`).
+//! A seed determines a case (`case`): tables (`data`), settings (`settings`) and queries (`query`). The files
+//! are written into an object store in memory or a temporary folder, and declared in sessions of both kinds
+//! (`world`). Every query runs in the plain session, then in a cooperative one. In half of the cases all
+//! queries also run concurrently in two sessions on one engine. Answers are compared (`answer`), and in the
+//! end the engine must hold no memory. A failing case is shrunk (`shrink`) and written as SQL with its files
+//! (`report`).
 //!
-//! Nothing here knows how cooperative scans work. What DataFusion itself answers differently from run to run is not
-//! drawn, as far as that is known, and what it answers differently all the same says nothing and is counted.
+//! The fuzzer does not know how cooperative scans work. Queries to which DataFusion is known to give varying
+//! answers are not drawn. Other varying answers prove nothing and are counted.
 #![deny(missing_docs)]
 
 mod answer;
@@ -42,7 +43,7 @@ pub use shapes::{Shapes, UnknownShape};
 
 use case::Case;
 
-/// Threads of the runtime of each case: enough for queries to meet.
+/// Threads of each case's runtime: enough for queries to run concurrently.
 const WORKERS: usize = 2;
 
 /// The stack of a runtime's thread, in bytes: plans are walked recursively.
@@ -53,22 +54,22 @@ const STACK_BYTES: usize = 8 << 20;
 pub struct Campaign {
     /// The seeds.
     pub seeds: Range<u64>,
-    /// How many seeds are played at the same time.
+    /// The number of seeds that run at the same time.
     pub threads: usize,
-    /// What is drawn.
+    /// The shapes that may be drawn.
     pub shapes: Shapes,
-    /// Where failures are written, each in a folder `seed-N`; none: they are not written.
+    /// The folder for failures, each in a folder `seed-N`. `None`: they are not written.
     pub out: Option<PathBuf>,
-    /// How long a failure is made smaller; zero leaves it as it was drawn.
+    /// The time for shrinking a failure. Zero leaves it as it was drawn.
     pub shrink_for: Duration,
-    /// After this many failures no further seed is begun.
+    /// After this many failures no further seed starts.
     pub most_failures: usize,
-    /// After this time no further seed is begun; none: all are.
+    /// After this time no further seed starts. `None`: all do.
     pub time: Option<Duration>,
 }
 
 impl Campaign {
-    /// A campaign over these seeds: one at a time, nothing left out, nothing written.
+    /// Creates a campaign over these seeds: one at a time, all shapes, no failures written.
     pub fn new(seeds: Range<u64>) -> Self {
         Campaign {
             seeds,
@@ -82,14 +83,14 @@ impl Campaign {
     }
 }
 
-/// What a campaign came to.
+/// The result of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The seeds played.
+    /// The seeds that ran.
     pub seeds: u64,
-    /// What was played.
+    /// The counts.
     pub tally: Tally,
-    /// What went wrong, by seed.
+    /// The failures, by seed.
     pub failures: Vec<Failure>,
 }
 
@@ -98,18 +99,18 @@ pub struct Report {
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// What is wrong, as the smaller case shows it.
+    /// The difference in the shrunk case.
     pub difference: Difference,
-    /// The smaller case as a script.
+    /// The shrunk case as a script.
     pub script: String,
-    /// Where script and files were written, or why they were not.
+    /// The folder of script and files, or the error of writing them.
     pub written: Option<Result<PathBuf, String>>,
 }
 
-/// Plays all seeds; `sink` sees every failure as soon as it is found.
+/// Runs all seeds. `sink` gets every failure as soon as it is found.
 ///
 /// # Errors
-/// If the system gives no threads.
+/// If the system cannot start threads.
 pub fn run(campaign: &Campaign, sink: &(dyn Fn(&Failure) + Sync)) -> std::io::Result<Report> {
     let next = AtomicU64::new(campaign.seeds.start);
     let stopped = AtomicBool::new(false);
@@ -149,7 +150,7 @@ pub fn run(campaign: &Campaign, sink: &(dyn Fn(&Failure) + Sync)) -> std::io::Re
     Ok(report)
 }
 
-/// Plays one seed; what it came to if an answer is wrong.
+/// Runs one seed. Returns the failure if an answer is wrong.
 fn play(runtime: &Runtime, campaign: &Campaign, seed: u64, tally: &mut Tally) -> Option<Failure> {
     let case = Case::draw(seed, &campaign.shapes);
     let found = match runtime.block_on(case.play(tally)) {

@@ -1,4 +1,5 @@
-//! A memory pool that refuses now and then, so that operators spill and queries run again, on tables of any size.
+//! A memory pool that refuses occasionally, so that operators spill and queries run again, on tables of any
+//! size.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,15 +10,15 @@ use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation};
 
 use crate::dice::Dice;
 
-/// Wishes after which refusals begin anew.
+/// The period of refusals, in requests.
 const ROUND: u64 = 40;
 
-/// Which wishes for memory are refused.
+/// The memory requests that are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusals {
-    /// Every so many.
+    /// One in this many requests.
     every: u64,
-    /// So many of [`ROUND`].
+    /// Limit per [`ROUND`].
     times: u64,
 }
 
@@ -27,13 +28,13 @@ impl Refusals {
     }
 }
 
-/// The pool of a session, under load control.
+/// A session's pool, under load control.
 #[derive(Debug)]
 pub(crate) struct RefusingPool {
     refusals: Refusals,
     asked: AtomicU64,
     reserved: AtomicU64,
-    /// While a query runs that has to end, nothing is refused.
+    /// The number of active pauses. During a pause, for a query that must end, nothing is refused.
     paused: AtomicU64,
 }
 
@@ -43,7 +44,7 @@ impl RefusingPool {
         Arc::new(RefusingPool { refusals, asked, reserved, paused })
     }
 
-    /// From now on nothing is refused.
+    /// Pauses refusals.
     pub(crate) fn pause(&self) {
         self.paused.fetch_add(1, Ordering::Relaxed);
     }
@@ -80,7 +81,7 @@ impl MemoryPool for RefusingPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        // Repartitions are never refused by coscan's own pools, for the reason that is said there.
+        // coscan's own pools never refuse repartitions; the reason is documented there.
         let is_repartition = reservation.consumer().name().starts_with("RepartitionExec[");
         if !is_repartition && self.refuses() {
             return Err(resources_datafusion_err!("the pool refuses {additional} bytes"));
@@ -94,9 +95,9 @@ impl MemoryPool for RefusingPool {
     }
 }
 
-/// Whether a query failed because of refusals.
+/// Returns whether a query failed because of refusals.
 pub(crate) fn ran_out_of_memory(error: &str) -> bool {
-    // Some operators say in words of their own that they have no memory; load control knows whose refusal it was.
+    // Some operators report missing memory in their own words. Load control knows whose refusal it was.
     error.contains("the pool refuses") || error.contains("the session's own limit refused it")
 }
 

@@ -1,4 +1,4 @@
-//! A failure as a folder: the Parquet files, and a script that runs as it is.
+//! A failure as a folder: the Parquet files, and a script that runs unchanged.
 
 use std::fmt::Write;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::case::{Case, Found};
 use crate::data::encode;
 
-/// Settings that an engine has from its start, given in the environment; others are in the script.
+/// Engine settings that are fixed at its start and given in the environment. Others are in the script.
 const AT_START: [&str; 11] = [
     "point_share",
     "point_latency_ms",
@@ -22,7 +22,7 @@ const AT_START: [&str; 11] = [
     "stall_ms",
 ];
 
-/// The script: how the data was made in comments, tables, settings and queries as SQL.
+/// Returns the script: comments on the data, then tables, settings and queries as SQL.
 pub(crate) fn script(seed: u64, case: &Case, found: &Found) -> String {
     let mut text = format!("-- seed {seed}: {}\n", found.difference.to_string().replace('\n', " "));
     let settings = &case.settings;

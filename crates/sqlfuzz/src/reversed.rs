@@ -1,4 +1,4 @@
-//! Conditions the other way round: of what a filter or a scan has to hold, the last is tested first.
+//! Reverses conditions: the last conjunct of a filter or a scan is tested first.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
-/// Turns the conditions of filters round. A session in which they fail in one order may have an answer in the other.
+/// Reverses the conditions of filters. If a query fails with one order, it may have an answer with the other.
 #[derive(Debug)]
 pub(crate) struct Reversed;
 
@@ -48,7 +48,7 @@ impl PhysicalOptimizerRule for Reversed {
     }
 }
 
-/// The conjuncts from the last to the first.
+/// Returns the conjuncts from the last to the first.
 fn reversed(filter: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
     conjunction(split_conjunction(filter).into_iter().rev().cloned().collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! Under which settings the queries of a seed run: DataFusion's, which both sides have, and coscan's.
+//! The settings of a seed's queries: DataFusion's, for both sides, and coscan's.
 
 use std::sync::Arc;
 
@@ -19,36 +19,36 @@ use crate::shapes::Shapes;
 /// A buffer that holds everything.
 const LARGE_BUFFER: u64 = 64 << 20;
 
-/// A buffer that holds nothing: it is raised to what the engine says that a query needs.
+/// A buffer that holds nothing. It is raised to the size that the engine requires for a query.
 const SMALL_BUFFER: u64 = 4 << 10;
 
-/// Workers that may hold a chunk at once without waiting for each other's room.
+/// Workers that may hold a chunk at the same time without waiting for memory.
 const PROCESSORS: usize = 2;
 
 /// The settings of one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
-    /// Both sides' settings `datafusion.*`, by what follows that.
+    /// Settings `datafusion.*` of both sides, without that prefix.
     pub(crate) datafusion: Vec<(&'static str, String)>,
-    /// Settings `coscan.*`, by what follows that, but for policy and buffer.
+    /// Settings `coscan.*` without that prefix, except policy and buffer.
     pub(crate) coscan: Vec<(&'static str, String)>,
-    /// The engine's policies: each query has the next one, and all at once have them one after the other.
+    /// The engine's policies. Each query has the next one. Concurrent queries have them one after the other.
     pub(crate) policies: Vec<PolicyName>,
-    /// The buffer is as small as queries allow.
+    /// Whether the buffer is as small as queries allow.
     pub(crate) small_buffer: bool,
-    /// Files are read from disk, not from an object store.
+    /// Whether files are read from disk instead of an object store.
     pub(crate) local: bool,
-    /// All queries also run at the same time.
+    /// Whether all queries also run concurrently.
     pub(crate) together: bool,
-    /// Functions that are called like built-in ones are registered.
+    /// Whether functions with the names of built-in ones are registered.
     pub(crate) shadowing: bool,
-    /// Cooperative sessions are refused memory now and then.
+    /// The refusals of memory to cooperative sessions.
     pub(crate) refusals: Option<Refusals>,
-    /// Tables are planned by a provider of somebody else's.
+    /// The foreign provider of the tables.
     pub(crate) odd: Option<Odd>,
 }
 
-/// Settings of DataFusion that change how a query runs but not what it returns.
+/// Settings of DataFusion that change the execution of a query and keep its result.
 const DATAFUSION: [(&str, &[&str]); 35] = [
     ("execution.batch_size", &["7", "100", "1000"]),
     ("execution.coalesce_batches", &["false"]),
@@ -87,7 +87,7 @@ const DATAFUSION: [(&str, &[&str]); 35] = [
     ("sql_parser.parse_float_as_decimal", &["true"]),
 ];
 
-/// Settings of coscan, but for policy and buffer.
+/// Settings of coscan, except policy and buffer.
 const COSCAN: &[(&str, &[&str])] = &[
     ("point_threshold", &["0", "1", "2", "1000"]),
     ("point_share", &["0", "50"]),
@@ -144,35 +144,36 @@ impl Settings {
         }
     }
 
-    /// The policy of the query at this position.
+    /// Returns the policy of the query at this position.
     pub(crate) fn policy(&self, query: usize) -> PolicyName {
         self.policies[query % self.policies.len()]
     }
 
-    /// DataFusion as it is, but for optimizations in which it is at fault itself.
+    /// Returns a session of plain DataFusion, without optimizations that have known faults.
     pub(crate) fn plain(&self) -> Result<SessionContext> {
         self.with_config(self.config()?)
     }
 
     fn with_config(&self, mut config: SessionConfig) -> Result<SessionContext> {
-        // Statistics know nothing of NaN, and it draws wrong conclusions from some: it looks at all rows.
+        // Statistics do not count NaN, and DataFusion draws wrong conclusions from some. So it reads all
+        // rows.
         config = config.with_collect_statistics(false);
         let parquet = &mut config.options_mut().execution.parquet;
         (parquet.pruning, parquet.enable_page_index, parquet.bloom_filter_on_read) = (false, false, false);
-        // Where columns have equal names, the filter of a join may reach another column than its key.
+        // If columns have equal names, the filter of a join may reach another column than its key.
         config.options_mut().set("datafusion.optimizer.enable_join_dynamic_filter_pushdown", "false")?;
         let state = with_mended_planning(self.state(config, None)?);
         Ok(self.with_functions(SessionContext::new_with_state(state.build())))
     }
 
-    /// DataFusion as it is with default settings: another way to the same result.
+    /// Returns a session of plain DataFusion with default settings: another path to the same result.
     pub(crate) fn plain_usual(&self) -> Result<SessionContext> {
         let usual = self.usual();
         usual.with_config(usual.config()?)
     }
 
-    /// DataFusion as it is, row by row with filters that scans apply, so that what guards against a failing part of a
-    /// condition does so.
+    /// Returns a session of plain DataFusion with batches of one row and filters in scans, so that guards of
+    /// failing conditions are effective.
     pub(crate) fn plain_by_row(&self) -> Result<SessionContext> {
         let mut by_row = self.usual();
         by_row.datafusion.push(("execution.parquet.pushdown_filters", "true".to_owned()));
@@ -180,13 +181,13 @@ impl Settings {
         by_row.with_config(by_row.config()?)
     }
 
-    /// The same with conditions the other way round, as scans compute them that begin with what costs least.
+    /// Returns the same with reversed conditions, like scans that begin with the cheapest conjunct.
     pub(crate) fn plain_reversed(&self) -> Result<SessionContext> {
         // Conditions that the scan has applied are in no filter.
         self.reversed("false")
     }
 
-    /// The same in scans, which compute what a condition needs for the rows only that others have left.
+    /// Returns the same with filters in scans, which compute a conjunct only for the rows that others left.
     pub(crate) fn plain_reversed_in_scans(&self) -> Result<SessionContext> {
         self.reversed("true")
     }
@@ -200,8 +201,8 @@ impl Settings {
         Ok(SessionContext::new_with_state(reversed))
     }
 
-    /// DataFusion as it is, without filters that joins find while they run: these join by sorting, as under load control
-    /// after refusals.
+    /// Returns a session of plain DataFusion with sort-merge joins, which fill no filters, as under load
+    /// control after refusals.
     pub(crate) fn plain_sorting(&self) -> Result<SessionContext> {
         let mut sorting = self.usual();
         sorting.datafusion.push(("optimizer.prefer_hash_join", "false".to_owned()));
@@ -209,7 +210,7 @@ impl Settings {
         sorting.with_config(sorting.config()?)
     }
 
-    /// DataFusion as it is, with batches of a few rows.
+    /// Returns a session of plain DataFusion with small batches.
     pub(crate) fn plain_small_batches(&self) -> Result<SessionContext> {
         let mut few = self.usual();
         few.datafusion.push(("execution.batch_size", "7".to_owned()));
@@ -223,7 +224,7 @@ impl Settings {
         }
     }
 
-    /// DataFusion with cooperative scans, under load control with this pool if there is one.
+    /// Returns a session with cooperative scans, under load control with this pool if it is given.
     pub(crate) fn cooperative(
         &self,
         engine: &Engine,
@@ -235,7 +236,7 @@ impl Settings {
         Ok(self.with_functions(SessionContext::new_with_state(builder.build())))
     }
 
-    /// The engine under these settings.
+    /// Returns the engine with these settings.
     pub(crate) fn engine(&self) -> Result<Engine> {
         let buffer = if self.small_buffer { SMALL_BUFFER } else { LARGE_BUFFER };
         let mut options = self.options()?;
@@ -280,7 +281,7 @@ impl Settings {
     }
 }
 
-/// Whether results have other types or values without the setting.
+/// Returns whether the setting changes neither types nor values of results.
 fn keeps_meaning(name: &str) -> bool {
     [
         "time_zone",
@@ -295,7 +296,7 @@ fn keeps_meaning(name: &str) -> bool {
     .any(|part| name.ends_with(part))
 }
 
-/// The buffer that the engine asks for, if that is what the error says.
+/// Returns the buffer that the engine requires, if the error states it.
 pub(crate) fn needed_buffer(error: &DataFusionError) -> Option<u64> {
     match coscan_datafusion::engine_error(error) {
         Some(EngineError::BufferTooSmall { needed, .. }) => Some(*needed),

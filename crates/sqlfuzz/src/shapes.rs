@@ -1,13 +1,13 @@
-//! Shapes of queries that can be left out of a campaign, for as long as a known fault would be found again and again.
+//! Query shapes that a campaign can exclude while a known fault would be found repeatedly.
 
 use std::str::FromStr;
 
-/// Which of the shapes are drawn that can be left out.
+/// The optional shapes that are drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shapes {
     /// Volatile functions: `random()`, `uuid()`.
     pub volatile: bool,
-    /// User-defined functions that are called like built-in ones.
+    /// User-defined functions with the names of built-in ones.
     pub shadowing: bool,
     /// Subqueries with a limit.
     pub limits: bool,
@@ -17,13 +17,13 @@ pub struct Shapes {
     pub averages: bool,
     /// Buffers as small as queries allow.
     pub small_buffers: bool,
-    /// Memory that operators are refused now and then.
+    /// Occasional refusals of memory to operators.
     pub refusals: bool,
-    /// Tables that providers of others plan.
+    /// Tables of foreign providers.
     pub providers: bool,
 }
 
-/// A shape's name and its place.
+/// A shape's name and its field.
 type Named = (&'static str, fn(&mut Shapes) -> &mut bool);
 
 const NAMES: [Named; 8] = [
@@ -52,7 +52,7 @@ impl Default for Shapes {
     }
 }
 
-/// There is no shape of that name.
+/// The error of an unknown shape name.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "there is no shape '{0}' to leave out; there are volatile, shadowing, limits, nulls, averages, small-buffers, \
@@ -61,11 +61,11 @@ impl Default for Shapes {
 pub struct UnknownShape(String);
 
 impl Shapes {
-    /// All shapes but those named, separated by commas.
+    /// Returns all shapes except the named ones, separated by commas.
     ///
     /// # Errors
     ///
-    /// A name that no shape has.
+    /// If no shape has one of the names.
     pub fn without(names: &str) -> Result<Self, UnknownShape> {
         let mut shapes = Shapes::default();
         for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {

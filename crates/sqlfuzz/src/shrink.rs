@@ -1,7 +1,7 @@
-//! Makes a case that fails smaller, as long as it fails in the same way: fewer queries, settings, tables, files, rows,
+//! Shrinks a failing case while it fails in the same way: fewer queries, settings, tables, files and rows,
 //! then simpler queries, then all again.
 //!
-//! The result is small, not the smallest, and the search ends in a bounded time.
+//! The result is small, but not minimal, and the search ends in bounded time.
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,13 @@ use crate::data::{Column, DataFile, Database, Stored, Table, Writer};
 use crate::query::simpler;
 use crate::settings::Settings;
 
-/// How long a case is made smaller.
+/// Time limit of shrinking a case.
 pub(crate) const SHRINKS_FOR: Duration = Duration::from_secs(30);
 
-/// What depends on the interleaving of threads is given this many chances to fail again.
+/// Attempts per case if a failure depends on the interleaving of threads.
 const CHANCES: usize = 5;
 
-/// The smaller case, and how that one fails.
+/// Returns the smaller case and its failure.
 pub(crate) fn shrink(runtime: &Runtime, case: Case, found: Found, time: Duration) -> (Case, Found) {
     let mut search = Search { runtime, case, found, chances: 1, until: Instant::now() + time };
     search.choose_chances();
@@ -48,7 +48,7 @@ impl Search<'_> {
         Instant::now() > self.until
     }
 
-    /// How the case fails, if it does so in the same way.
+    /// Runs the case and returns its failure, if it is the same one.
     fn fails(&self, case: &Case) -> Option<Found> {
         for _ in 0..self.chances {
             let played = self.runtime.block_on(case.play(&mut Tally::default()));
@@ -71,7 +71,7 @@ impl Search<'_> {
         }
     }
 
-    /// A case that does not fail again at once may need several chances.
+    /// Sets the number of attempts: several if the case does not fail again at once.
     fn choose_chances(&mut self) {
         if self.fails(&self.case.clone()).is_none() {
             self.chances = CHANCES;
@@ -98,12 +98,12 @@ impl Search<'_> {
         }
     }
 
-    /// Tries all smaller cases until none fails; whether one did.
+    /// Tries all smaller cases until none fails. Returns whether one did.
     fn pass(&mut self, smaller: fn(&Case) -> Vec<Case>) -> bool {
         let mut changed = false;
         let mut at = 0;
         loop {
-            // What failed before the last change is not tried again in this pass.
+            // Candidates that were tried before the last change are not tried again in this pass.
             let candidates = smaller(&self.case);
             let Some(candidate) = candidates.into_iter().nth(at) else { return changed };
             if self.is_over() {
@@ -179,7 +179,7 @@ fn tests(case: &Case) -> Vec<Case> {
     for (at, test) in case.tests.iter().enumerate() {
         let length = test.query.to_sql().len();
         for smaller in simpler(test) {
-            // Whatever replaces something is shorter, so that the search comes to an end.
+            // Every replacement is shorter, so the search ends.
             if smaller.query.to_sql().len() < length || test.form != smaller.form {
                 let mut next = case.clone();
                 next.tests[at] = smaller;

@@ -1,4 +1,4 @@
-//! The fuzzer itself: seeds repeat, comparisons tell apart what they should, simpler queries are simpler.
+//! Tests of the fuzzer: seeds are reproducible, comparisons detect differences, simpler queries are simpler.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn a_limit_keeps_the_order_that_determines_it() {
     }
 }
 
-/// A test of `SELECT a FROM t`, in order if asked for.
+/// Returns a test of `SELECT a FROM t` with this order.
 fn test(order: Order) -> Test {
     let items = vec![Item::new(Expr::text(Class::Int, "a"), "a")];
     let table = Relation::Named("t".to_owned(), "t".to_owned());

@@ -1,4 +1,4 @@
-//! A case brought to life: files in a store, a plain session and cooperative ones, and questions put to them.
+//! A running case: files in a store, a plain session and cooperative ones, and their answers to queries.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use crate::query::Statement;
 use crate::refusals::{RefusingPool, ran_out_of_memory};
 use crate::settings::{Settings, needed_buffer};
 
-/// So many sessions with cooperative scans ask at the same time.
+/// Concurrent sessions with cooperative scans.
 pub(crate) const SESSIONS: usize = 2;
 
-/// No query takes nearly as long. Seconds are counted one by one, so that the time for which a process is stopped, or the
-/// machine sleeps, is one of them.
+/// Time limit that no query approaches. Seconds are counted one by one, so that the time of a stopped process
+/// or a sleeping machine counts as one second.
 const QUERY_ENDS_AFTER_S: usize = 120;
 
-/// An engine that nobody uses comes to rest within this time.
+/// An idle engine comes to rest within this time.
 const RESTS_AFTER: Duration = Duration::from_secs(10);
 
-/// How often a query is run again with the buffer that the engine asked for.
+/// Attempts of a query with the buffer that the engine required.
 const BUFFERS_TRIED: usize = 30;
 
-/// How often it is run with exactly that buffer.
+/// Attempts with exactly that buffer.
 const BUFFERS_EXACT: usize = 10;
 
 /// Everything that the queries of a case need.
@@ -51,9 +51,9 @@ pub(crate) struct World<'a> {
     files: Files,
 }
 
-/// Where the files are.
+/// The place of the files.
 struct Files {
-    /// What stands before a table's folder.
+    /// The prefix of a table's folder.
     root: String,
     memory: Arc<dyn ObjectStore>,
     _folder: Option<TempDir>,
@@ -64,7 +64,7 @@ impl<'a> World<'a> {
     ///
     /// # Errors
     ///
-    /// What DataFusion or the writer of Parquet files has against the tables.
+    /// If DataFusion or the writer of Parquet files does not accept the tables.
     pub(crate) async fn new(case: &'a Case) -> Result<Self> {
         let files = Files::write(case).await?;
         let engine = case.settings.engine()?;
@@ -78,7 +78,7 @@ impl<'a> World<'a> {
         Ok(World { case, plain, cooperative, engine, pools, files })
     }
 
-    /// A plain session that gets to the same answer in another way.
+    /// Returns a plain session that computes the same answer in another way.
     pub(crate) async fn other(
         &self,
         way: impl Fn(&Settings) -> Result<SessionContext>,
@@ -86,13 +86,13 @@ impl<'a> World<'a> {
         self.files.declare(self.case, way(&self.case.settings)?, false).await
     }
 
-    /// Another policy takes over. An engine that refuses is broken, which queries tell.
+    /// Changes the policy. A broken engine refuses it, which queries report.
     pub(crate) fn switch_to(&self, policy: PolicyName) {
         let _ = self.engine.set_policy(policy);
     }
 
-    /// What a cooperative session answers; the buffer is raised to what the engine asks for, and a query that was refused
-    /// memory in all of its runs is asked again without refusals.
+    /// Returns the answer of a cooperative session. Raises the buffer to the required size. If a query was
+    /// refused memory in all of its runs, asks again without refusals.
     pub(crate) async fn ask(&self, session: usize, statement: &Statement) -> Answer {
         let answer = self.ask_with_buffer(session, statement).await;
         match (&answer, &self.pools[session]) {
@@ -112,7 +112,8 @@ impl<'a> World<'a> {
             let (answer, needed) = ask(&self.cooperative[session], statement).await;
             match needed {
                 Some(needed) if tried < BUFFERS_TRIED => {
-                    // What decoding needs is known page by page: an engine that asks again and again gets more at once.
+                    // The memory for decoding becomes known page by page. An engine that repeats its request
+                    // gets more at once.
                     let buffer = if tried < BUFFERS_EXACT { needed } else { needed + needed / 2 };
                     let buffer = buffer.max(self.engine.usage().budget).max(self.engine.buffer_bytes());
                     if let Err(error) = self.engine.set_buffer(buffer) {
@@ -125,8 +126,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether the engine holds nothing when nobody uses it, within its budget before and nothing at all after the
-    /// budget is taken away.
+    /// Checks that an idle engine holds nothing beyond its budget, and nothing at all after the budget is
+    /// removed.
     pub(crate) async fn comes_to_rest(&self) -> Result<(), Difference> {
         self.waits(|usage| usage.loading == 0 && usage.workspace == 0, "in use").await?;
         let usage = self.engine.usage();
@@ -180,12 +181,12 @@ impl Files {
         Ok(Files { root, memory, _folder: folder })
     }
 
-    /// The session with the case's tables; `coscan`: it knows coscan's options.
+    /// Returns the session with the case's tables. `coscan` says whether it knows coscan's options.
     async fn declare(&self, case: &Case, session: SessionContext, coscan: bool) -> Result<SessionContext> {
         let url = Url::parse("mem://tables").map_err(|error| DataFusionError::External(Box::new(error)))?;
         session.register_object_store(&url, Arc::clone(&self.memory));
         for table in &case.database.tables {
-            // A provider of somebody else's knows no options of coscan.
+            // A foreign provider knows no options of coscan.
             let sql = table.declaration(&self.root, coscan && case.settings.odd.is_none());
             let declared = async { session.plain_sql(&sql).await?.collect().await };
             declared.await.map_err(|error| error.context(sql.clone()))?;
@@ -197,7 +198,7 @@ impl Files {
     }
 }
 
-/// What a session answers, and the buffer that the engine asks for if the one it has is too small.
+/// Returns the answer of a session, and the required buffer if the engine's is too small.
 pub(crate) async fn ask(session: &SessionContext, statement: &Statement) -> (Answer, Option<u64>) {
     let mut running = tokio::spawn(rows(session.clone(), statement.clone()));
     let mut ended = None;
@@ -221,8 +222,8 @@ pub(crate) async fn ask(session: &SessionContext, statement: &Statement) -> (Ans
     }
 }
 
-/// DataFusion locks a session for reading twice to execute a prepared statement, and waits for ever if somebody wants to write
-/// between: to prepare another, or to forget one.
+/// To execute a prepared statement, DataFusion locks a session for reading twice. It waits forever if another
+/// task requests the write lock in between, to prepare or to drop a statement.
 static PREPARED: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 async fn rows(session: SessionContext, statement: Statement) -> Result<Rows> {

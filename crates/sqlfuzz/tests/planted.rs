@@ -1,5 +1,5 @@
-//! Every fault in the folders `planted`, here, of coscan-datafusion, coscan-engine and coscan-tier, can still be put into today's code,
-//! so that `planted/run.sh` goes on to prove that the fuzzer, or a test, finds it.
+//! Every fault in the folders `planted` of this crate, coscan-datafusion, coscan-engine and coscan-tier must
+//! apply to the current code. Then `planted/run.sh` can prove that the fuzzer, or a test, finds it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn every_planted_fault_applies() {
     }
 }
 
-/// A line is name, file, the code with the expression in `{{ }}`, and the wrong expression.
+/// A line has a name, a file, the code with the expression in `{{ }}`, and the wrong expression.
 #[test]
 fn every_listed_fault_applies() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -42,7 +42,7 @@ fn every_listed_fault_applies() {
     ] {
         let faults = std::fs::read_to_string(crates.join(list)).expect(list);
         assert!(faults.lines().count() >= 5, "{list}");
-        // All are put into one checkout.
+        // All are applied to one checkout.
         let mut planted = HashMap::new();
         for fault in faults.lines() {
             let parts: Vec<_> = fault.split('\t').collect();

@@ -1,17 +1,17 @@
-//! Some hundred seeds; `coscan sim sqlfuzz --seeds A..B` plays more.
+//! Several hundred seeds. `coscan sim sqlfuzz --seeds A..B` runs more.
 //!
-//! `COSCAN_SQLFUZZ=A..B cargo test --release --workspace --test seeds -- --nocapture` plays those until the first failure:
-//! `planted/run.sh` does that with a fault in the code.
+//! `COSCAN_SQLFUZZ=A..B cargo test --release --workspace --test seeds -- --nocapture` runs those seeds until
+//! the first failure. `planted/run.sh` does this with a fault in the code.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use coscan_sqlfuzz::{Campaign, run};
 
-/// Seeds begin for this time at most, so that slow machines do fewer of them.
+/// Seeds start within this time, so that slow machines run fewer of them.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Seeds from which shares of all queries are compared.
+/// Least number of seeds for a comparison of shares of all queries.
 const ENOUGH: u64 = 200;
 
 fn seeds_of(text: &str) -> Range<u64> {
@@ -35,7 +35,7 @@ fn no_answer_is_wrong() {
     let tally = report.tally;
     println!("{} seeds, {tally:?}", report.seeds);
     assert!(report.failures.is_empty(), "{} seeds fail, with the scripts above", report.failures.len());
-    // The comparison says something about most queries; a slow machine plays too few seeds to tell.
+    // Most queries must be comparable. A slow machine runs too few seeds for this check.
     assert!(report.seeds > 0, "{tally:?}");
     if report.seeds < ENOUGH {
         return;

@@ -1,4 +1,4 @@
-//! What is declared: the tables with a key that matches one of this table's.
+//! A declaration of clustering: the tables with a key that matches one of this table's keys.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -10,7 +10,7 @@ use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// A table's declarations. They travel with its files, since a scan does not know what table it is of.
+/// A table's declarations. They are attached to its files, because a scan does not know its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClusteredWith(Vec<KeyMatch>);
 
@@ -23,8 +23,8 @@ struct KeyMatch {
 }
 
 impl ClusteredWith {
-    /// Reads `table (column = column of the other table)`, or several of these with commas between them. Names are folded
-    /// to lower case unless they are quoted, as everywhere in SQL. The error says what was wanted.
+    /// Parses `table (column = column of the other table)`, or several of these with commas between them. As
+    /// in SQL, names are folded to lower case unless they are quoted. The error states the expected form.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("{what}: write it as 'orders (l_orderkey = o_orderkey)'");
         let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
@@ -51,17 +51,18 @@ impl ClusteredWith {
         }
     }
 
-    /// What the table that `scan` reads is declared to be.
+    /// Returns the declarations of the table that `scan` reads.
     pub(crate) fn of(scan: &FileScanConfig) -> Option<&Self> {
         first_file(scan)?.extensions.get()
     }
 
-    /// Whether the table that `scan` reads is declared to be clustered by this column of its own, whatever the other table.
+    /// Returns whether the table that `scan` reads is declared to be clustered by this column, with any other
+    /// table.
     pub(crate) fn has_key(scan: &FileScanConfig, column: &str) -> bool {
         Self::of(scan).is_some_and(|declared| declared.keys().any(|key| key == column))
     }
 
-    /// The columns of this table by which it is clustered.
+    /// Returns the columns of this table by which it is clustered.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|one| one.own.as_str())
     }
@@ -88,7 +89,7 @@ fn expect(tokens: &mut Peekable<impl Iterator<Item = Token>>, token: Token) -> R
     tokens.next_if_eq(&token).map(drop).ok_or_else(|| format!("{token} is missing"))
 }
 
-/// A table, with its schema and its catalog if these are named.
+/// Returns a table reference, with schema and catalog if these are given.
 fn reference(parts: Vec<String>) -> Option<TableReference> {
     match <[String; 3]>::try_from(parts) {
         Ok([catalog, schema, table]) => Some(TableReference::full(catalog, schema, table)),
@@ -105,13 +106,15 @@ fn first_file(scan: &FileScanConfig) -> Option<&PartitionedFile> {
     scan.file_groups.iter().flat_map(|group| group.iter()).next()
 }
 
-/// Whether a table that `scan` reads is declared to be clustered by `own`, with the table of `other_scan` by `other`.
+/// Returns whether a table that `scan` reads is declared to be clustered by `own`, with the table of
+/// `other_scan` by `other`.
 fn declares(
     (scan, own): (&FileScanConfig, &str),
     (other_scan, other): (&FileScanConfig, &str),
     catalog: &CatalogOptions,
 ) -> bool {
-    // Where queries find tables in any case, so do declarations; one that means another table costs a read.
+    // Queries may find tables in any case, so declarations do, too. A match with a wrong table only costs a
+    // read.
     let resolved = |table: &TableReference| {
         let table = table.clone().resolve(&catalog.default_catalog, &catalog.default_schema);
         table.to_string().to_lowercase()
@@ -122,8 +125,8 @@ fn declares(
     declared.0.iter().any(|one| one.own == own && one.other == other && resolved(&one.table) == table)
 }
 
-/// Whether one of the tables that these scans read is declared to be clustered by its column of that name with the other
-/// one by the other's.
+/// Returns whether one of the tables that these scans read is declared to be clustered by its given column,
+/// with the other table by that table's column.
 pub(crate) fn matches_declared(
     left: (&FileScanConfig, &str),
     right: (&FileScanConfig, &str),

@@ -1,8 +1,8 @@
-//! Tables that are declared to be clustered by the key of another one:
-//! `CREATE EXTERNAL TABLE .. OPTIONS ('coscan.clustered_with' 'orders (l_orderkey = o_orderkey)')`.
+//! Tables that are declared to be clustered by the key of another table: `CREATE EXTERNAL TABLE .. OPTIONS
+//! ('coscan.clustered_with' 'orders (l_orderkey = o_orderkey)')`.
 //!
-//! A declaration is believed in one respect only: that it is worth finding out which keys each chunk holds where statistics
-//! do not say so ([`crate::ordered`]). Nothing else follows from it, so that a wrong one costs time and never an answer.
+//! A declaration has one effect: where statistics do not give the keys of a chunk, the keys are read
+//! ([`crate::ordered`]). So a wrong declaration costs time and never changes a result.
 
 mod declaration;
 mod table;

@@ -1,4 +1,4 @@
-//! Tables with declarations: tables of files, which say what was declared.
+//! Tables with declarations: tables of files, whose files carry the declarations.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::clustered::ClusteredWith;
 use crate::rule::eligibility;
 use crate::table::files::FilesTable;
 
-/// The option of a table that declares.
+/// The table option of a declaration.
 const OPTION: &str = "coscan.clustered_with";
 
-/// What makes tables of `CREATE EXTERNAL TABLE`.
+/// The factory for `CREATE EXTERNAL TABLE`.
 #[derive(Debug)]
 pub(crate) struct ClusteredTables {
-    /// What made them before.
+    /// The replaced factory.
     plain: Arc<dyn TableProviderFactory>,
 }
 
@@ -69,7 +69,7 @@ impl TableProviderFactory for ClusteredTables {
     }
 }
 
-/// See the module's text.
+/// A table with declarations; see the module's documentation.
 #[derive(Debug)]
 pub(crate) struct ClusteredTable {
     table: Arc<dyn TableProvider>,
@@ -77,7 +77,7 @@ pub(crate) struct ClusteredTable {
 }
 
 impl ClusteredTable {
-    /// The scan, whose files say what was declared.
+    /// Attaches the declarations to the files of the scan.
     fn declared(&self, plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let exec = plan.downcast_ref::<DataSourceExec>();
         let Some((config, _)) = exec.and_then(DataSourceExec::downcast_to_file_source::<ParquetSource>)

@@ -1,9 +1,9 @@
-//! Which conjuncts of a scan's filter the statistics of a row group prove true for every row. Such a conjunct is
-//! not evaluated there, and columns that only it needs are not read.
+//! Conjuncts of a scan's filter that the statistics of a row group prove true for every row. Such a conjunct
+//! is not evaluated in the row group, and columns that only it needs are not read.
 //!
-//! The proof is the one by which DataFusion rules out row groups ([`crate::file::pruning`]), applied to the
-//! conjunct's negation with nulls counted. [`decided_by_statistics`] says where it can be relied on; in doubt a
-//! conjunct is evaluated.
+//! The proof is the one by which DataFusion prunes row groups ([`crate::file::pruning`]). It is applied to
+//! the conjunct's negation, with nulls counted. [`decided_by_statistics`] lists the conditions for relying on
+//! it. Without a proof a conjunct is evaluated.
 
 use std::sync::Arc;
 
@@ -21,16 +21,17 @@ use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 
 use crate::rule::eligibility::decided_by_statistics;
 
-/// A file as far as statistics are concerned.
+/// The statistics of a file.
 pub(crate) struct Statistics<'a> {
     pub(crate) metadata: &'a ParquetMetaData,
-    /// The schema that conjuncts are in terms of: all columns of the file.
+    /// The schema of the conjuncts: all columns of the file.
     pub(crate) schema: &'a SchemaRef,
     pub(crate) metrics: &'a ParquetFileMetrics,
 }
 
 impl Statistics<'_> {
-    /// For each of these row groups and each conjunct, in this order, whether it is true for all rows.
+    /// Returns for each of these row groups and each conjunct, in this order, whether the conjunct is true
+    /// for all rows.
     pub(crate) fn always_true(
         &self,
         row_groups: &[usize],
@@ -51,7 +52,7 @@ impl Statistics<'_> {
         }
         let Some(leaves) = self.leaves(conjunct) else { return vec![false; row_groups.len()] };
         if conjunct.is::<IsNotNullExpr>() {
-            // DataFusion does not prune by the negation of this.
+            // DataFusion does not prune by the negation of this conjunct.
             let without_nulls = |&at| leaves.iter().all(|&leaf| no_nulls(self.metadata.row_group(at), leaf));
             return row_groups.iter().map(without_nulls).collect();
         }
@@ -68,7 +69,7 @@ impl Statistics<'_> {
         row_groups.iter().map(|&row_group| filter.is_fully_matched()[row_group]).collect()
     }
 
-    /// The leaf columns of a conjunct that statistics can decide; `None` if they cannot.
+    /// Returns the leaf columns of a conjunct that statistics can decide; `None` for other conjuncts.
     fn leaves(&self, conjunct: &Arc<dyn PhysicalExpr>) -> Option<Vec<usize>> {
         let columns = collect_columns(conjunct);
         let fields = columns.iter().map(|column| self.schema.fields().get(column.index()));
@@ -80,7 +81,7 @@ impl Statistics<'_> {
         let parquet_schema = self.metadata.file_metadata().schema_descr();
         let leaf = |column: &Column| {
             let (leaf, _) = parquet_column(parquet_schema, self.schema, column.name())?;
-            // Of several columns of one name it finds the first.
+            // The lookup finds the first of several columns with one name.
             (parquet_schema.get_column_root_idx(leaf) == column.index()).then_some(leaf)
         };
         columns.iter().map(leaf).collect()
@@ -113,7 +114,7 @@ mod tests {
 
     type Expr = Arc<dyn PhysicalExpr>;
 
-    /// A file of one column `x` with a row group of ten rows for each of these statistics.
+    /// A file with one column `x` and a row group of ten rows for each of these statistics.
     struct OneColumn {
         metadata: ParquetMetaData,
         schema: SchemaRef,

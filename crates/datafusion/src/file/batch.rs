@@ -1,7 +1,8 @@
-//! Files of a scan are planned in batches: a task and two looks at all of its files. With a task and looks for each file,
-//! handing them from thread to thread would cost more than planning a small file.
+//! Planning of a scan's files in batches. A batch takes one task, and looks up the versions of all its files
+//! together, before and after planning. With a task per file, handing files from thread to thread would cost
+//! more than planning a small file.
 //!
-//! Nothing is decided about a file here; that is `plan.rs`.
+//! This module decides nothing about a file; `plan.rs` does.
 
 use std::sync::Arc;
 
@@ -20,19 +21,19 @@ const FILES_IN_BATCH: usize = 32;
 /// Batches that are planned at the same time.
 const BATCHES_AT_ONCE: usize = 4;
 
-/// How many files are planned at the same time.
+/// The number of files that are planned at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Together {
-    /// One after the other: a limit may be reached with any of them.
+    /// One after the other, because any of them may reach a limit.
     One,
-    /// All, by whoever needs the plan.
+    /// All, by the task that needs the plan.
     Few,
-    /// Batches, each in a task of its own: the metadata of many files are work for all processors.
+    /// Batches, each in a task of its own, because the metadata of many files is work for all processors.
     Many,
 }
 
 impl Together {
-    /// For so many files.
+    /// Chooses for `files` files.
     pub(crate) fn of(files: usize) -> Self {
         if files > FILES_AT_ONCE { Together::Many } else { Together::Few }
     }
@@ -53,7 +54,7 @@ impl Together {
     }
 }
 
-/// Plans a batch of files, in their order; those of which no row is needed are left out.
+/// Plans a batch of files in their order. Files without needed rows are left out.
 pub(crate) async fn plan_files(
     planner: Arc<FilePlanner>,
     batch: Vec<FileRequest>,
@@ -77,7 +78,7 @@ async fn plan_batch(planner: Arc<FilePlanner>, batch: Vec<FileRequest>) -> Resul
     let with_versions = batch.into_iter().zip(versions.clone());
     let planned = futures::stream::iter(with_versions).map(each).buffered(FILES_AT_ONCE);
     let planned: Vec<Planned> = planned.try_collect().await?;
-    // Footer, page index and bloom filters must all have been of the version that is read.
+    // Footer, page index and bloom filters must all be of the version that is read.
     let read = versions.into_iter().zip(&planned).filter(|(version, of)| of.read && version.local.is_some());
     planner.versions.look_again(read.map(|(version, _)| version).collect()).await?;
     Ok(planned.into_iter().filter_map(|planned| planned.file).collect())

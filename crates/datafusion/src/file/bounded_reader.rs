@@ -1,6 +1,7 @@
 //! A reader of a file's metadata that never requests bytes outside the file.
 //!
-//! Footers say where page indexes and bloom filters are, and stores allocate as many bytes as are requested.
+//! Footers give the positions of page indexes and bloom filters, and stores allocate as many bytes as are
+//! requested.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-/// Reads within the first `size` bytes alone.
+/// Reads only within the first `size` bytes.
 pub(crate) struct BoundedReader {
     pub(crate) inner: Box<dyn AsyncFileReader>,
     /// The file's size.

@@ -1,8 +1,8 @@
 //! Conditions that cannot fail, evaluated on the rows of a slice.
 //!
-//! A condition passes the rows for which it is true, and what is true goes through AND and OR: `a OR b` is true where one of
-//! them is. So a condition over strings is taken apart into parts over one column each, which the column's dictionary can
-//! answer. Comparisons of integers with constants are ranges (`ranges.rs`).
+//! A row passes a condition that is true for it, and truth distributes over AND and OR: `a OR b` is true
+//! where `a` or `b` is. So a condition over strings is split into parts over one column each, which the
+//! column's dictionary can answer. Comparisons of integers with constants are ranges (`ranges.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) enum Condition {
     Any(Vec<Condition>),
 }
 
-/// That a column's integers are in a range.
+/// A range condition on a column of integers.
 #[derive(Debug)]
 pub(crate) struct OverIntegers {
     column: usize,
@@ -46,28 +46,29 @@ pub(crate) struct OverIntegers {
 #[derive(Debug)]
 pub(crate) struct OverTexts {
     part: OwnColumns,
-    /// Its number among those of the filter.
+    /// Its number among the text conditions of the filter.
     number: usize,
-    /// What it has in common with those of other queries, if anything.
+    /// Its share in the answers of concurrent queries, if any.
     shared: Option<Part<Conjunct>>,
 }
 
-/// A condition in terms of its own columns. If all of these are of fixed length, to test a row costs less than to leave it out.
+/// A condition over its own columns only. If all of these are of fixed length, testing a row costs less than
+/// leaving it out.
 #[derive(Debug)]
 pub(crate) struct OwnColumns {
     condition: Arc<dyn PhysicalExpr>,
-    /// The positions of these in a batch, and what they are asked to be.
+    /// The positions of these columns in a batch. `schema` has their requested types.
     columns: Vec<usize>,
     schema: SchemaRef,
 }
 
-/// Makes the conditions of a filter.
+/// Builds the conditions of a filter.
 pub(crate) struct Conditions<'a, F> {
-    /// What batches are asked to be.
+    /// The requested schema of batches.
     pub(crate) batch_schema: &'a SchemaRef,
-    /// What a condition over a file has in common with those of other queries.
+    /// Returns the share of a condition over a file in the answers of concurrent queries.
     pub(crate) shared: F,
-    /// How many there are over strings.
+    /// The number of text conditions so far.
     pub(crate) texts: usize,
 }
 
@@ -75,7 +76,7 @@ impl<F> Conditions<'_, F>
 where
     F: Fn(&Arc<dyn PhysicalExpr>) -> Option<Part<Conjunct>>,
 {
-    /// One that cannot fail, over a file.
+    /// Builds a condition over a file. `of` must not be able to fail.
     pub(crate) fn condition(&mut self, of: &Arc<dyn PhysicalExpr>) -> Result<Condition> {
         let over_batch = reassign_expr_columns(Arc::clone(of), self.batch_schema)?;
         let columns = columns_of(&over_batch);
@@ -117,7 +118,7 @@ fn columns_of(condition: &Arc<dyn PhysicalExpr>) -> BTreeSet<usize> {
     collect_columns(condition).iter().map(Column::index).collect()
 }
 
-/// The operands of a chain of this operator, those over the same columns as one.
+/// Collects the operands of a chain of this operator. Operands over the same columns become one.
 fn by_columns(
     of: &Arc<dyn PhysicalExpr>,
     op: Operator,
@@ -138,7 +139,8 @@ fn by_columns(
 }
 
 impl Condition {
-    /// Adds it to those that have to be true, too: two ranges of a column are one.
+    /// Adds the condition to a conjunction. Two ranges of one column are merged if their intersection is a
+    /// range.
     pub(crate) fn add_to(self, all: &mut Vec<Condition>) {
         if let Condition::Integers(new) = &self {
             for known in &mut *all {
@@ -154,7 +156,7 @@ impl Condition {
         all.push(self);
     }
 
-    /// Whether it, or a part of it, is over values of variable length.
+    /// Returns whether the condition, or a part of it, is over values of variable length.
     pub(crate) fn is_over_texts(&self) -> bool {
         match self {
             Condition::Integers(_) | Condition::Numbers(_) => false,
@@ -163,7 +165,7 @@ impl Condition {
         }
     }
 
-    /// The rows of `bits`, or of all, for which it is true.
+    /// Returns the rows of `bits`, or of all, for which it is true.
     pub(crate) fn matches(
         &self,
         batch: &RecordBatch,
@@ -201,7 +203,8 @@ impl Condition {
     }
 }
 
-/// The rows of `bits`, or of all, for which all of these are true: each is asked about those that the ones before it left.
+/// Returns the rows of `bits`, or of all, for which all conditions are true. Each condition is evaluated for
+/// the rows that the earlier ones left.
 pub(crate) fn all_match(
     conditions: &[Condition],
     batch: &RecordBatch,
@@ -232,15 +235,15 @@ impl OwnColumns {
         Ok(OwnColumns { condition, columns, schema })
     }
 
-    /// For which rows of a batch of its columns it is true.
+    /// Returns the rows of a batch of its columns for which it is true.
     fn matches(&self, columns: RecordBatch) -> Result<BooleanBuffer> {
         is_true(&self.condition, &unpacked_batch(columns, &self.schema)?)
     }
 }
 
 impl OverTexts {
-    /// The rows of `bits`, or of all, for which it is true: as its answers about a dictionary say, or what others found, or
-    /// what is found now.
+    /// Returns the rows of `bits`, or of all, for which it is true. The answer comes from the column's
+    /// dictionary, from another query, or from an evaluation.
     fn matches(
         &self,
         batch: &RecordBatch,
@@ -276,12 +279,12 @@ impl OverTexts {
     }
 }
 
-/// Those of `matches` that are in `bits`, if there are any.
+/// Restricts `matches` to `bits`, if given.
 fn within(matches: &BooleanBuffer, bits: Option<&BooleanBuffer>) -> BooleanBuffer {
     bits.map_or_else(|| matches.clone(), |bits| bits & matches)
 }
 
-/// `bits` without those set bits whose place among the set ones is not in `left`.
+/// Keeps the set bits of `bits` whose rank among the set bits is in `left`.
 pub(crate) fn spread(bits: &BooleanBuffer, left: &BooleanBuffer) -> BooleanBuffer {
     let mut spread = MutableBuffer::from_len_zeroed(bits.len().div_ceil(8));
     for (place, at) in bits.set_indices().enumerate() {
@@ -292,7 +295,7 @@ pub(crate) fn spread(bits: &BooleanBuffer, left: &BooleanBuffer) -> BooleanBuffe
     BooleanBuffer::new(spread.into(), 0, bits.len())
 }
 
-/// For which rows a condition is true: neither false nor null.
+/// Returns the rows for which a condition is true, neither false nor null.
 pub(crate) fn is_true(condition: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanBuffer> {
     let matches = condition.evaluate(batch)?.into_array(batch.num_rows())?;
     Ok(without_nulls(as_boolean_array(&matches)?))

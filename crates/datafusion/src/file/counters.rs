@@ -1,7 +1,8 @@
-//! DataFusion's counters of files, in one set for each partition.
+//! DataFusion's counters of files, one set per partition.
 //!
-//! DataFusion has some fifty counters for each file, which stay as long as the plan: 18 kB, more than most files of a
-//! table of many small files have. Here a file has them only while it is planned; then they are added up by name.
+//! DataFusion has some fifty counters per file, 18 kB, for the lifetime of the plan. That exceeds the size of
+//! most files in a table of many small files. Here a file has them only while it is planned. Then they are
+//! added up by name.
 
 use std::mem::discriminant;
 use std::sync::{Arc, Mutex};
@@ -14,13 +15,13 @@ use crate::lock::lock;
 #[derive(Debug)]
 pub(crate) struct FileCounters {
     partition: usize,
-    /// Where the plan shows them.
+    /// The metrics that the plan shows.
     of_scan: ExecutionPlanMetricsSet,
     sums: Mutex<Vec<MetricValue>>,
 }
 
 impl FileCounters {
-    /// Counters that are shown among those of the scan.
+    /// Creates counters that are shown among those of the scan.
     pub(crate) fn new(of_scan: &ExecutionPlanMetricsSet, partition: usize) -> Self {
         FileCounters { partition, of_scan: of_scan.clone(), sums: Mutex::default() }
     }
@@ -41,7 +42,7 @@ impl FileCounters {
         }
     }
 
-    /// Shows a copy of the metric, and returns what of it is added to.
+    /// Shows a copy of the metric, and returns the part of it to add to.
     fn show(&self, metric: &Metric) -> MetricValue {
         // A clone counts in the same place.
         let mut sum = metric.value().new_empty();

@@ -1,4 +1,4 @@
-//! The schema that a file is decoded to: its own, with the types that the table wants and short decimals in 64 bits.
+//! The schema to which a file is decoded: its own, with the table's types and short decimals in 64 bits.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use datafusion::parquet::schema::types::SchemaDescriptor;
 use crate::lock::lock;
 use crate::rule::eligibility::short_decimal;
 
-/// What INT96 timestamps are read as.
+/// The type as which INT96 timestamps are read.
 #[derive(Debug)]
 pub(crate) struct Int96 {
     unit: TimeUnit,
@@ -22,7 +22,7 @@ pub(crate) struct Int96 {
 }
 
 impl Int96 {
-    /// What the session wants, if anything.
+    /// Returns the session's choice, if there is one.
     pub(crate) fn wanted_by(options: &ParquetOptions) -> Result<Option<Self>> {
         let Some(unit) = &options.coerce_int96 else { return Ok(None) };
         let unit = match unit.to_lowercase().as_str() {
@@ -39,7 +39,7 @@ impl Int96 {
         Ok(Some(Int96 { unit, zone: options.coerce_int96_tz.as_deref().map(Arc::from) }))
     }
 
-    /// The schema of a file with this choice, if the file has such timestamps.
+    /// Returns the schema of a file under this choice, if the file has such timestamps.
     pub(crate) fn coerced(&self, parquet: &SchemaDescriptor, schema: &Schema) -> Option<Schema> {
         Int96Coercer::new(parquet, schema, &self.unit).with_timezone(self.zone.clone()).coerce()
     }
@@ -55,13 +55,13 @@ pub(crate) struct FileSchemas {
     pub(crate) decoding: SchemaRef,
 }
 
-/// The schemas of the last file that had others than the one before it. Most files of a table have the same, and making
-/// them costs more than comparing what they are made of.
+/// The schemas of the last file whose schemas differed from those of the file before it. Most files of a
+/// table have the same schemas, and comparing their sources costs less than making them.
 #[derive(Debug, Default)]
 pub(crate) struct LastSchemas(Mutex<Option<(Option<SchemaRef>, FileSchemas)>>);
 
 impl LastSchemas {
-    /// The schemas of the file with this footer. All calls have the same last two arguments.
+    /// Returns the schemas of the file with this footer. All calls must have the same last two arguments.
     pub(crate) fn of(
         &self,
         metadata: Arc<ParquetMetaData>,
@@ -72,7 +72,7 @@ impl LastSchemas {
         let last = lock(&self.0).clone();
         if let Some((_, last)) = last.filter(|(of, _)| of.as_ref() == supplied) {
             let (this, before) = (metadata.file_metadata(), last.metadata.file_metadata());
-            // The schema that Arrow wrote, and all that it takes over, is among the keys and values.
+            // The key-value pairs contain the schema that Arrow wrote, and everything that is taken from it.
             if this.key_value_metadata() == before.key_value_metadata()
                 && this.schema_descr() == before.schema_descr()
             {
@@ -92,8 +92,8 @@ impl LastSchemas {
     }
 }
 
-/// The file's own schema, with the table's choice of string and binary types, of a unit for INT96 timestamps, and of the zone of
-/// instants.
+/// Returns the file's own schema with the table's string and binary types, a unit for INT96 timestamps, and
+/// the table's time zones.
 fn coerced_schema(logical_schema: &Schema, loaded: &ArrowReaderMetadata, int96: Option<&Int96>) -> SchemaRef {
     let mut schema = Arc::clone(loaded.schema());
     if let Some(coerced) = apply_file_schema_type_coercions(logical_schema, &schema) {
@@ -105,7 +105,7 @@ fn coerced_schema(logical_schema: &Schema, loaded: &ArrowReaderMetadata, int96: 
     in_zones_of(logical_schema, schema)
 }
 
-/// The schema with the table's zones: values are the same in all zones.
+/// Replaces time zones by the table's. The values of an instant are the same in all zones.
 fn in_zones_of(logical_schema: &Schema, schema: SchemaRef) -> SchemaRef {
     let wanted = |field: &Field| {
         let DataType::Timestamp(unit, Some(zone)) = field.data_type() else { return None };
@@ -123,7 +123,8 @@ fn in_zones_of(logical_schema: &Schema, schema: SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// The schema of the file, `physical`, with those decimals in 64 bits for which [`short_decimal`] holds.
+/// Replaces the decimals of the file's schema `physical` for which [`short_decimal`] holds by decimals in 64
+/// bits.
 fn decoding_schema(physical: &SchemaRef, parquet: &SchemaDescriptor) -> SchemaRef {
     let stored = parquet.root_schema().get_fields();
     with_short_fields(physical, |at| {

@@ -1,7 +1,7 @@
 //! Strings that come as keys into the dictionary of their chunk.
 //!
-//! Whether a string passes a condition is asked once for each entry of the dictionary, and looked up by its key for each row. All
-//! slices of a chunk have one dictionary, so what is known of it is kept as long as the chunk is open.
+//! A condition is evaluated once per entry of the dictionary, and looked up by key for each row. All slices
+//! of a chunk have one dictionary, so its answers are kept while the chunk is open.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use datafusion::physical_expr::PhysicalExpr;
 
 use crate::file::conditions::is_true;
 
-/// What the conditions of a filter say of the dictionaries of a chunk, and the slice that is filtered.
+/// The answers of a filter's conditions about the dictionaries of a chunk, and the slice that is filtered.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    /// Its name, if rows are all of it.
+    /// The slice's name, if the rows are all of it.
     pub(crate) slice: Option<SliceName>,
     by_condition: Vec<Option<Known>>,
 }
 
-/// What a condition over one column says of a dictionary.
+/// The answers of a condition over one column about a dictionary.
 #[derive(Debug)]
 struct Known {
     values: ArrayRef,
@@ -31,7 +31,7 @@ struct Known {
     passes: Option<Passes>,
 }
 
-/// What passes a condition.
+/// The values that pass a condition.
 #[derive(Debug)]
 struct Passes {
     /// By key.
@@ -40,15 +40,16 @@ struct Passes {
 }
 
 impl Answers {
-    /// The same, for rows of another slice.
+    /// Sets the slice of the next rows.
     pub(crate) fn of_slice(&mut self, slice: Option<SliceName>) -> &mut Self {
         self.slice = slice;
         self
     }
 
-    /// For which rows of `texts`, a batch of one column with a dictionary, the condition with this number is true. `None` if that
-    /// should be asked of the rows, of which so many are of interest: a dictionary is asked about when as many rows have been
-    /// as it has entries, so that it takes at most twice as long as it would without.
+    /// Returns the rows of `texts` for which condition `number` is true. `texts` is a batch of one column
+    /// with a dictionary, and `rows` the number of its rows of interest. Returns `None` if the caller should
+    /// evaluate the rows instead: a dictionary is evaluated after as many rows as it has entries. So the work
+    /// at most doubles.
     pub(crate) fn of(
         &mut self,
         number: usize,
@@ -79,7 +80,7 @@ impl Answers {
 
 #[cfg(test)]
 impl Answers {
-    /// About how many dictionaries it knows something.
+    /// The number of dictionaries with answers.
     pub(crate) fn asked(&self) -> usize {
         self.by_condition.iter().flatten().filter(|known| known.passes.is_some()).count()
     }
@@ -105,7 +106,7 @@ impl Passes {
     }
 }
 
-/// The keys that a column is, if another type was asked for.
+/// Returns the keys of a column, if another type was requested.
 pub(crate) fn keyed<'a>(column: &'a ArrayRef, schema: &SchemaRef) -> Option<Keyed<'a>> {
     Keyed::of(column).filter(|_| column.data_type() != schema.field(0).data_type())
 }

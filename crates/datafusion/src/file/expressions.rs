@@ -1,4 +1,4 @@
-//! What is computed of a file's columns, in terms of the file.
+//! Expressions over a file's columns.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
 /// The expressions of a scan, while they are adapted to a file.
 pub(crate) struct Expressions {
     pub(crate) projection: ProjectionExprs,
-    /// What row groups are pruned by.
+    /// The predicate that prunes row groups.
     pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
-    /// What rows are tested with, in this order.
+    /// The conjuncts that test rows, in this order.
     pub(crate) conjuncts: Vec<Arc<dyn PhysicalExpr>>,
-    /// What joins fill, to leave rows behind that match nothing.
+    /// Filters that joins fill, to drop rows without a match.
     pub(crate) join_filters: Vec<Arc<dyn PhysicalExpr>>,
 }
 
@@ -34,7 +34,7 @@ impl Expressions {
         })
     }
 
-    /// All of them in terms of the file: missing columns become nulls, columns of other types are cast.
+    /// Adapts all expressions to the file: missing columns become nulls, columns of other types are cast.
     pub(crate) fn adapted(
         self,
         adapters: &dyn PhysicalExprAdapterFactory,
@@ -58,8 +58,9 @@ impl Expressions {
     }
 }
 
-/// `expr` without casts of values to the type they have. Columns whose fields differ in nothing but notes, such as field
-/// numbers, are adapted by such casts; they hide that a comparison is one of a column and a constant.
+/// Removes casts of values to the type that they have. DataFusion adapts columns by such casts if their
+/// fields differ only in metadata, such as field numbers. They hide that a comparison is one of a column and
+/// a constant.
 fn without_idle_casts(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
     let without = |expr: Arc<dyn PhysicalExpr>| {
         Ok(match expr.downcast_ref::<CastExpr>() {
@@ -72,7 +73,8 @@ fn without_idle_casts(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Ar
     expr.transform_up(without).data()
 }
 
-/// The conjuncts that may be asked of statistics: DataFusion's pruning simplifies them.
+/// Returns the conjuncts that do not round and so may be checked against statistics. DataFusion's pruning
+/// simplifies its conjuncts.
 fn for_statistics(
     predicate: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
@@ -86,8 +88,8 @@ fn for_statistics(
     Ok((!kept.is_empty()).then(|| conjunction(kept)))
 }
 
-/// Whether a cast in `expr` drops digits. DataFusion's simplifier takes casts away that stand between a column and a constant,
-/// these too: 100.24 is not greater than 100.2 if one digit is asked for.
+/// Returns whether a cast in `expr` drops digits. DataFusion's simplifier removes casts between a column and
+/// a constant, and these too. But 100.24 is not greater than 100.2 if one digit is compared.
 fn rounds(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<bool> {
     expr.exists(|expr| {
         let (of, to) = match (expr.downcast_ref::<CastExpr>(), expr.downcast_ref::<TryCastExpr>()) {
@@ -99,7 +101,7 @@ fn rounds(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<bool> {
     })
 }
 
-/// Digits behind the point.
+/// Digits after the decimal point.
 fn digits(of: &DataType) -> Option<i8> {
     match of {
         DataType::Decimal32(_, digits)

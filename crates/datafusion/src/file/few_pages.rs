@@ -1,31 +1,31 @@
-//! Whether pruning leaves so few pages of a chunk that only these are read, as a point read.
+//! The choice of point reads: if pruning leaves few pages of a chunk, only these are read.
 //!
-//! Few in bytes is not few for every device: pages that are far apart are a request each, and a disk that moves its
-//! head for each may read the whole chunk sooner. If a device's profile has the costs of requests, a point read must
-//! not cost the device more than the scan of the chunk.
+//! Few bytes are not cheap on every device. Pages that are far apart are a request each, and a disk that
+//! moves its head for each may read the whole chunk sooner. If a device's profile has the costs of requests,
+//! a point read must not cost the device more than the scan of the chunk.
 
 use coscan_engine::point_cost;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 
 use crate::file::pruning::RowsNeeded;
 
-/// Dictionaries are wanted by every point read of a row group and stay in memory, so they do not count as its pages
-/// do (some writers begin every column with a megabyte of them); but data and dictionary pages together must be at most
-/// `1 / WITH_DICTIONARIES` of it, too.
+/// Bound on data and dictionary pages together: at most `1 / WITH_DICTIONARIES` of the chunk. Every point
+/// read of a row group needs its dictionaries, and they stay in memory, so they do not count as data pages
+/// do. Some writers begin every column with a megabyte of them.
 const WITH_DICTIONARIES: u64 = 2;
 
-/// The chunk that would be read otherwise, in the columns to read.
+/// The chunk to read instead, in the columns to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whole {
     pub(crate) bytes: u64,
-    /// What another request costs the device, in bytes; 0 if nobody knows.
+    /// The cost of another request to the device, in bytes; 0 if unknown.
     pub(crate) request_bytes: u64,
-    /// What reading the chunk costs the device, in bytes, requests included.
+    /// The cost of reading the chunk to the device, in bytes, requests included.
     pub(crate) cost_bytes: u64,
 }
 
-/// Whether the data pages that hold the needed rows of a row group are at most `1 / threshold` of the bytes of the chunk that
-/// would be read otherwise, and cost its device no more.
+/// Returns whether the row group is a point read. The data pages with its needed rows must be at most
+/// `1 / threshold` of the bytes of the chunk, and cost the device no more than the chunk.
 pub(crate) fn is_point_read(
     metadata: &ParquetMetaData,
     row_group: usize,

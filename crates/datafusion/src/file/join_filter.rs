@@ -1,12 +1,14 @@
-//! Filters that joins fill: a hash join that has its build side knows which keys of the other side can match, and
-//! tells the scans below. Rows that cannot match are dropped here, before they are copied, sent to another partition
-//! and looked up.
+//! Filters that joins fill. A hash join that has its build side knows which keys of the other side can match,
+//! and tells the scans below. Rows that cannot match are dropped here, before they are copied, sent to
+//! another partition and looked up.
 //!
-//! No result depends on this: the join looks every row up again. So a filter is used only when it is final. Rows for
-//! which it cannot be computed are kept, and so are numbers that are equal without having the same bits (zeros of
-//! both signs). A filter that drops too few rows for its cost is not used any more. In a table that is clustered by
-//! the key, rows with equal keys follow each other, and each key is looked up once; elsewhere the filter's answer
-//! about an integer is [kept](crate::file::known_keys).
+//! Results do not depend on this, because the join looks up every remaining row. So a filter is used only
+//! when it is final. Rows for which it cannot be computed are kept. Numbers that are equal but differ in
+//! bits, such as zeros of both signs, are kept, too. A filter that drops too few rows for its cost is
+//! abandoned.
+//!
+//! In a table that is clustered by the key, rows with equal keys follow each other, and each key is looked up
+//! once. In other tables the filter's answer about an integer is [kept](crate::file::known_keys).
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,38 +35,40 @@ use crate::file::packed::unpacked_batch;
 use crate::file::row_filter::Passing;
 use crate::key_filter::InKeys;
 
-/// After so many rows it is decided whether a filter is worth its cost.
+/// Rows after which a filter is compared with its cost.
 const ROWS_ON_TRIAL: u64 = 64 << 10;
 
-/// Where what a filter said is kept: after so many more, at most. By then it is asked about few keys that are new.
+/// Further rows of trial, at most, where the filter's answers are kept. After that, few of its keys are new.
 const MORE_ROWS_ON_TRIAL: u64 = 1 << 20;
 
-/// What a row costs that a join drops: it is copied, sent to another partition and looked up. Measured, in nanoseconds: 40
-/// with TPC-H Q5, 100 with Q18.
+/// Cost of a row that a join drops, in nanoseconds: the row is copied, sent to another partition and looked
+/// up. Measured: 40 with TPC-H Q5, 100 with Q18.
 const COST_OF_A_ROW: u64 = 50;
 
-/// What a filter said is kept from when one in so many of its possible keys was seen: for a few rows it is not worth it.
+/// Answers are kept as soon as the tested rows reach one `ROWS_FOR_KEYS`th of the possible keys. For fewer
+/// rows it is not worth the memory.
 const ROWS_FOR_KEYS: u64 = 64;
 
-/// How well a filter does, in all files of a partition.
+/// The benefit of a filter, in all files of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Trial {
     tested: AtomicU64,
     dropped: AtomicU64,
-    /// Rows for which the filter was asked.
+    /// Rows for which the filter was evaluated.
     asked: AtomicU64,
     cost_of_asking: Cost,
     cost_of_a_test: Cost,
     given_up: AtomicBool,
     /// Whether rows with equal keys do not follow each other.
     scattered: AtomicBool,
-    /// Where memory for keys is asked for.
+    /// The pool that grants the memory for keys.
     pool: Option<Arc<dyn MemoryPool>>,
-    /// What the filter said; `None` if its keys are too many.
+    /// The filter's answers; `None` if it has too many keys.
     known: OnceLock<Option<KnownKeys>>,
 }
 
-/// What a row cost in the batch where it cost least, in picoseconds: in others the thread may have been interrupted.
+/// The least cost of a row in any batch, in picoseconds. In other batches the thread may have been
+/// interrupted.
 #[derive(Debug, Default)]
 struct Cost(AtomicU64);
 
@@ -81,7 +85,7 @@ impl Cost {
 }
 
 impl Trial {
-    /// Of a filter whose keys take their memory from `pool`.
+    /// Creates the trial of a filter whose keys take their memory from `pool`.
     pub(crate) fn new(pool: Arc<dyn MemoryPool>) -> Self {
         Trial { pool: Some(pool), ..Trial::default() }
     }
@@ -94,7 +98,7 @@ impl Trial {
         self.given_up.store(true, Relaxed);
     }
 
-    /// What is kept of what the filter said, if it is worth it.
+    /// Returns the kept answers of the filter, if keeping them is worth it.
     fn known(&self, bounds: Option<Bounds>) -> Option<&KnownKeys> {
         let (bounds, pool) = (bounds?, self.pool.as_ref()?);
         if let Some(known) = self.known.get() {
@@ -107,7 +111,7 @@ impl Trial {
         self.known.get_or_init(|| KnownKeys::new(bounds, pool)).as_ref()
     }
 
-    /// Counts a batch of which so many rows were tested, and some of them dropped.
+    /// Counts a batch with `tested` tested rows, of which `dropped` were dropped.
     fn count(&self, tested: usize, dropped: usize, asked: Asked, took: Duration) {
         self.cost_of_asking.note(asked.rows, asked.took);
         self.cost_of_a_test.note(tested, took.saturating_sub(asked.took));
@@ -121,7 +125,7 @@ impl Trial {
     }
 }
 
-/// A filter in terms of a file, and how well it does.
+/// A filter in terms of a file, and its trial.
 #[derive(Clone, Debug)]
 pub(crate) struct JoinFilter {
     pub(crate) filter: Arc<dyn PhysicalExpr>,
@@ -129,30 +133,30 @@ pub(crate) struct JoinFilter {
     pub(crate) rows_dropped: Count,
 }
 
-/// The filters of one way to read row groups.
+/// The filters of one variant of reading row groups.
 #[derive(Default)]
 pub(crate) struct JoinFilters(Vec<OverBatch>);
 
 /// A filter in terms of the scan's batches.
 struct OverBatch {
     of: JoinFilter,
-    /// The positions of its columns in a batch, and what they are asked to be.
+    /// The positions of its columns in a batch. `schema` has their requested types.
     columns: Vec<usize>,
     schema: SchemaRef,
     /// Over `columns` alone.
     filter: Arc<dyn PhysicalExpr>,
-    /// Whether there is one column, of integers, and nothing else on which the answer depends.
+    /// Whether answers can be kept: there is one column, of integers, and the answer depends on nothing else.
     kept: bool,
-    /// When the filter is final: what it is; `None` if it says nothing.
+    /// The final filter, once it is final; `None` if it is always true.
     settled: OnceLock<Option<Settled>>,
 }
 
 /// A filter that is final.
 struct Settled {
     filter: Arc<dyn PhysicalExpr>,
-    /// If its keys are integers: for which of them it may be true.
+    /// The keys for which it may be true, if they are integers.
     bounds: Option<Bounds>,
-    /// Whether asking costs no more than to remember the answer.
+    /// Whether an evaluation costs no more than a kept answer.
     cheap: bool,
 }
 
@@ -163,7 +167,8 @@ impl fmt::Debug for JoinFilters {
 }
 
 impl JoinFilters {
-    /// Those of `filters` whose columns are in the batches of a scan, which has `roots` of the file's columns.
+    /// Selects the filters whose columns are in the batches of a scan, which has `roots` of the file's
+    /// columns.
     pub(crate) fn new(filters: &[JoinFilter], roots: &[usize], batch_schema: &SchemaRef) -> Result<Self> {
         let mut over_batch = Vec::new();
         for of in filters {
@@ -189,7 +194,7 @@ impl JoinFilters {
         self.0.is_empty()
     }
 
-    /// What is left of rows that passed the scan's own filter.
+    /// Narrows rows that passed the scan's own filter.
     pub(crate) fn narrow(&self, mut passing: Passing) -> Passing {
         for filter in &self.0 {
             passing = filter.narrow(passing);
@@ -198,14 +203,14 @@ impl JoinFilters {
     }
 }
 
-/// Whether a filter is about values that are constant in a file, as those of its folder or of a column that it has not: what is
-/// kept is for all files.
+/// Returns whether a filter contains constants in place of columns: values of the file's folder, or of a
+/// column that the file lacks. Kept answers are for all files, so they must not depend on such values.
 fn has_constant(filter: &Arc<dyn PhysicalExpr>) -> Result<bool> {
     filter.exists(|part| Ok(part.is::<Literal>()))
 }
 
-/// Whether values may be equal and a filter of a join not see it: it looks for their bits among those of the build side, and
-/// for nulls, which some joins take to be equal, among those that an array counts.
+/// Returns whether a join's filter may miss equal values of this type. It compares bits with those of the
+/// build side, and finds nulls only in arrays that count them, but some joins take nulls to be equal.
 pub(crate) fn equal_otherwise(of: &DataType) -> bool {
     match of {
         DataType::Null | DataType::Dictionary(..) => true,
@@ -229,7 +234,7 @@ impl OverBatch {
         Passing::of(batch, left)
     }
 
-    /// The filter, if it is final, says something, and is worth its cost.
+    /// Returns the filter if it is final, not always true, and worth its cost.
     fn usable(&self) -> Option<&Settled> {
         if !self.of.trial.goes_on() {
             return None;
@@ -240,7 +245,7 @@ impl OverBatch {
             }
             let settled = snapshot_physical_expr(Arc::clone(&self.filter)).ok();
             let settled = settled.filter(|filter| !is_true(filter)).map(|filter| {
-                // Bounds and lists beside a set of keys say nothing more of a row.
+                // Bounds and lists beside a set of keys add no information about a row.
                 let keys = split_conjunction(&filter).into_iter().find(|conjunct| conjunct.is::<InKeys>());
                 if let Some(filter) = keys.cloned() {
                     return Settled { filter, bounds: None, cheap: true };
@@ -253,7 +258,7 @@ impl OverBatch {
         self.settled.get()?.as_ref()
     }
 
-    /// Which rows of the batch, of those in `bits`, the filter leaves.
+    /// Returns the rows of the batch, within `bits`, that the filter keeps.
     fn left(
         &self,
         filter: &Settled,
@@ -262,7 +267,7 @@ impl OverBatch {
     ) -> Result<BooleanBuffer> {
         let begin = Instant::now();
         let keys = batch.project(&self.columns)?;
-        // Rows that are out already need not be looked up, nor need that work.
+        // Rows that are out already are neither copied nor looked up.
         let keys = match bits {
             Some(bits) => filter_record_batch(&keys, &BooleanArray::new(bits.clone(), None))?,
             None => keys,
@@ -280,7 +285,7 @@ impl OverBatch {
         Ok(left)
     }
 
-    /// For which rows the filter is true.
+    /// Returns the rows for which the filter is true.
     fn looked_up(&self, settled: &Settled, keys: &RecordBatch) -> Result<(BooleanBuffer, Asked)> {
         let filter = &settled.filter;
         if keys.num_rows() == 0 || settled.cheap {
@@ -306,7 +311,7 @@ impl OverBatch {
     }
 }
 
-/// Whether a filter says nothing.
+/// Returns whether a filter is always true.
 pub(crate) fn is_true(filter: &Arc<dyn PhysicalExpr>) -> bool {
     filter
         .downcast_ref::<Literal>()
@@ -327,7 +332,7 @@ mod tests {
         RecordBatch::try_from_iter([("value", value), ("key", key)]).unwrap()
     }
 
-    /// A filter on `key` that nobody has filled, and filters that hold it.
+    /// A filter on `key` that is not filled, and filters that hold it.
     fn unfilled() -> (Arc<DynamicFilterPhysicalExpr>, JoinFilters, Arc<Trial>) {
         let schema = batch(1).schema();
         let filter = Arc::new(DynamicFilterPhysicalExpr::new(vec![col("key", &schema).unwrap()], lit(true)));

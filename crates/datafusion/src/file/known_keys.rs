@@ -1,9 +1,9 @@
-//! The answers of a join's filter about integer keys, in two bits a key: each key is looked up once, however many
-//! rows have it.
+//! The answers of a join's filter about integer keys, in two bits a key. Each key is looked up once, however
+//! many rows have it.
 //!
-//! The filter of a join hashes every key and looks it up in the build side, twice if that is partitioned. Many rows
-//! have a key that an earlier row had; for these the two bits give the answer. Keys below the least and above the
-//! greatest of the build side never match.
+//! The filter of a join hashes every key and looks it up in the build side, twice if that is partitioned.
+//! Many rows have the key of an earlier row; the two bits give their answer. Keys below the least and above
+//! the greatest of the build side never match.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -22,13 +22,13 @@ use datafusion::physical_expr::expressions::{BinaryExpr, CaseExpr, Column, Liter
 
 use crate::file::conditions::is_true;
 
-/// Keys of a filter; more of them are not kept. Their bits take 4 MiB.
+/// Limit of the keys of a filter. Their bits take 4 MiB.
 const KEYS_MAX: u64 = 16 << 20;
 
-/// Keys in a word, each with a bit for "known" and one for "passes".
+/// Keys in a word, each with one bit for "known" and one for "passes".
 const KEYS_A_WORD: u64 = 32;
 
-/// The rows of a batch for which the filter itself was asked, and how long that took.
+/// The number of rows for which the filter itself was evaluated, and the time that took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) rows: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Asks for which rows of `keys` the filter is true.
+    /// Evaluates `filter` on `keys`. Returns the rows for which it is true.
     pub(crate) fn about(
         filter: &Arc<dyn PhysicalExpr>,
         keys: &RecordBatch,
@@ -57,8 +57,8 @@ pub(crate) struct Bounds {
 impl Bounds {
     const NONE: Bounds = Bounds { least: i128::MAX, greatest: i128::MIN };
 
-    /// Keys for which `filter`, over a single column, may be true; `None` if it says nothing about that. For other keys, and for
-    /// null, it is false or null.
+    /// Returns the keys for which `filter`, over a single column, may be true. For other keys, and for null,
+    /// it is false or null. Returns `None` if the filter implies no bounds.
     pub(crate) fn of(filter: &Arc<dyn PhysicalExpr>) -> Option<Bounds> {
         if let Some(literal) = filter.downcast_ref::<Literal>() {
             let never = matches!(literal.value(), ScalarValue::Boolean(Some(false) | None));
@@ -103,7 +103,7 @@ impl Bounds {
         Bounds { least: self.least.max(other.least), greatest: self.greatest.min(other.greatest) }
     }
 
-    /// How many keys there are; `None` if they are too many to keep.
+    /// Returns the number of keys; `None` if they are too many to keep.
     pub(crate) fn keys(self) -> Option<u64> {
         if self.least > self.greatest {
             return Some(0);
@@ -121,12 +121,12 @@ fn integer(value: &ScalarValue) -> Option<i128> {
     }
 }
 
-/// Whether keys of this type are kept.
+/// Returns whether answers about keys of this type are kept.
 pub(crate) fn keeps(of: &DataType) -> bool {
     of.is_integer() && *of != DataType::UInt64 || *of == DataType::Date32
 }
 
-/// What a filter said about keys.
+/// The answers of a filter about keys.
 #[derive(Debug)]
 pub(crate) struct KnownKeys {
     least: i64,
@@ -136,24 +136,25 @@ pub(crate) struct KnownKeys {
 }
 
 impl KnownKeys {
-    /// Of a filter that is true for keys in `bounds` at most; `None` if they are too many, or the pool has no room for them.
+    /// Creates the table of a filter that is true at most for keys in `bounds`. Returns `None` if these are
+    /// too many, or the pool has no room for them.
     pub(crate) fn new(bounds: Bounds, pool: &Arc<dyn MemoryPool>) -> Option<Self> {
         let keys = bounds.keys()?;
         let words = keys.div_ceil(KEYS_A_WORD) as usize;
-        // Like somebody who spills it goes on without.
+        // Registered as a consumer that can spill: it continues without the memory.
         let room = MemoryConsumer::new("keys of a join filter").with_can_spill(true).register(pool);
         room.try_grow(words * size_of::<AtomicU64>()).ok()?;
         let least = if keys == 0 { 0 } else { i64::try_from(bounds.least).ok()? };
         Some(KnownKeys { least, keys, words: (0..words).map(|_| AtomicU64::new(0)).collect(), _room: room })
     }
 
-    /// How many keys there may be.
+    /// The number of possible keys.
     pub(crate) fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// For which rows `filter` is true, and how often it was asked. `keys` is a batch of one column whose type
-    /// is [kept](keeps).
+    /// Returns the rows for which `filter` is true, and how often it was evaluated. `keys` is a batch of one
+    /// column whose type is [kept](keeps).
     pub(crate) fn matches(
         &self,
         filter: &Arc<dyn PhysicalExpr>,
@@ -195,7 +196,7 @@ impl KnownKeys {
         Ok((all.finish(), cost))
     }
 
-    /// Where the bits of a key are, if the filter may be true for it.
+    /// Returns the position of a key's bits, if the filter may be true for it.
     fn place(&self, key: i64) -> Option<u64> {
         let place = key.wrapping_sub(self.least) as u64;
         (place < self.keys).then_some(place)
@@ -239,7 +240,7 @@ mod tests {
         both(compare(Operator::GtEq, least), Operator::And, compare(Operator::LtEq, greatest))
     }
 
-    /// One of the keys in a list.
+    /// A filter for the keys in a list.
     fn listed(keys: &[i64]) -> Arc<dyn PhysicalExpr> {
         let schema = batch(Vec::new()).schema();
         let keys = keys.iter().map(|key| lit(*key)).collect();

@@ -1,4 +1,4 @@
-//! Batches in which a last column tells which rows pass the filter.
+//! Batches whose last column marks the rows that pass the filter.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! One file of a scan: which of its rows are needed, in which columns, and what is computed of them.
+//! One file of a scan: its needed rows and columns, and the expressions over them.
 //!
-//! [`version`] says which version of a file is read, [`plan`] follows DataFusion's own scan step by step. [`pruning`] and
-//! [`always_true`] use statistics, [`variant`] and [`row_filter`] say how row groups are read, [`conditions`], [`ranges`] and
-//! [`dictionaries`] how rows are tested, [`packed`] in which form their columns come, [`shared_answers`] what of it is found
-//! once for several queries, [`join_filter`] and [`known_keys`] which rows no join above wants. Nothing here reads data or
-//! knows other scans.
+//! [`version`] finds the version of a file to read. [`plan`] follows DataFusion's own scan step by step.
+//! [`pruning`] and [`always_true`] use statistics. [`variant`] and [`row_filter`] define the reading of row
+//! groups. [`conditions`], [`ranges`] and [`dictionaries`] test rows, and [`packed`] has the form of their
+//! columns. [`shared_answers`] shares test results between queries. [`join_filter`] and [`known_keys`] drop
+//! rows that no join above wants. This module reads no data and knows no other scans.
 
 pub(crate) mod always_true;
 pub(crate) mod batch;

@@ -1,5 +1,5 @@
-//! Batches of which some columns are in the form in which the engine keeps them: strings as keys into a dictionary, numbers as
-//! narrower integers.
+//! Batches with columns in the form in which the engine keeps them: strings as keys into a dictionary,
+//! numbers as narrower integers.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::Result;
 
-/// A batch of columns of a slice, asked for as `schema`.
+/// Builds a batch of a slice's columns, which were requested as `schema`.
 pub(crate) fn packed_batch(schema: &SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(with_types_of(schema, &arrays), arrays, &options)?)
 }
 
-/// The batch with columns of the types that `schema` has.
+/// Converts the batch to the types of `schema`.
 pub(crate) fn unpacked_batch(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     if is_unpacked(&batch, schema) {
         return Ok(batch);
@@ -25,14 +25,14 @@ pub(crate) fn unpacked_batch(batch: RecordBatch, schema: &SchemaRef) -> Result<R
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays.collect::<Result<_, _>>()?, &options)?)
 }
 
-/// Whether the batch has the types that `schema` has.
+/// Returns whether the batch has the types of `schema`.
 pub(crate) fn is_unpacked(batch: &RecordBatch, schema: &SchemaRef) -> bool {
     let of = batch.schema_ref();
     let same = |(a, b): (&FieldRef, &FieldRef)| a.data_type() == b.data_type();
     Arc::ptr_eq(of, schema) || of.fields().iter().zip(schema.fields()).all(same)
 }
 
-/// `schema`, with the types that the arrays have where these are others.
+/// Replaces the types of `schema` by those of the arrays.
 pub(crate) fn with_types_of(schema: &SchemaRef, arrays: &[ArrayRef]) -> SchemaRef {
     let fields = schema.fields().iter().zip(arrays);
     if fields.clone().all(|(field, array)| field.data_type() == array.data_type()) {

@@ -1,10 +1,10 @@
-//! What one scan does with one file: the schema it decodes to, the projection and the filter in terms of
-//! that schema, and which rows of which row groups it needs.
+//! The plan of one file of a scan. It has the schema to which the file is decoded, the projection and the
+//! filter in terms of that schema, and the needed rows of its row groups.
 //!
-//! This follows DataFusion's own Parquet scan step by step, because the results must be the same: columns
-//! of the file's folder become literals, the file's schema is coerced (views, INT96), projection
-//! and predicate are adapted to it (missing columns, casts), and what remains is pruned. It reads
-//! metadata only, through the session's caches; data is the engine's business.
+//! The steps are those of DataFusion's own Parquet scan, because the results must be the same. Columns of the
+//! file's folder become literals. The file's schema is coerced (views, INT96). Projection and predicate are
+//! adapted to it (missing columns, casts). Then row groups and pages are pruned. The planner reads metadata
+//! only, through the session's caches. The engine reads data.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -58,13 +58,13 @@ use crate::table::footers::FooterReaders;
 pub(crate) struct FilePlanner {
     engine: Engine,
     store_id: StoreId,
-    /// The versions of the files that are read.
+    /// The versions of the files to read.
     pub(crate) versions: Versions,
     store_url: String,
     limit: Option<usize>,
     preserves_order: bool,
     source: ParquetSource,
-    /// Conjuncts over the table's columns that every row is tested with, beside those that DataFusion pushed down.
+    /// Conjuncts over the table's columns that test every row, beside those that DataFusion pushed down.
     row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
     answers: Option<Arc<SharedAnswers>>,
     store: Arc<dyn ObjectStore>,
@@ -77,22 +77,23 @@ pub(crate) struct FilePlanner {
     int96: Option<Int96>,
     counters: FileCounters,
     last_schemas: LastSchemas,
-    /// What the last file was read by.
+    /// The recipe of the last file.
     last_recipe: LastRecipe,
-    /// The views of files that all queries on the engine have.
+    /// The file views of all queries on the engine.
     views: Arc<Views>,
     partition: usize,
     marks: bool,
     creation_errors: Count,
     pushes_dynamic_filters: bool,
-    /// For each conjunct of the predicate that joins fill, in their order, how well it does.
+    /// The trials of the predicate's conjuncts that joins fill, in their order.
     trials: Vec<Arc<Trial>>,
     rows_dropped: Count,
     /// See [`crate::session::options::POINT_THRESHOLD`].
     pub(crate) point_threshold: u64,
-    /// Whether what requests cost a device decides about point reads, too: `point_threshold` was not set by hand.
+    /// Whether the cost of requests decides about point reads, too. False if `point_threshold` was set by the
+    /// user.
     counts_requests: bool,
-    /// What the query's scans are counted under; see [`crate::session::account`].
+    /// The account of the query's scans; see [`crate::session::account`].
     pub(crate) account: Option<Arc<QueryAccount>>,
 }
 
@@ -106,26 +107,26 @@ pub(crate) struct Planned {
 
 /// One file of a scan, ready to be read.
 pub(crate) struct FilePlan {
-    /// The file, as the engine wants to know it.
+    /// The file's description for the engine.
     pub(crate) spec: FileSpec,
     /// Footer and, if it was needed, page index.
     pub(crate) metadata: Arc<ParquetMetaData>,
-    /// The Arrow schema of all columns of the file, coerced to what the table wants.
+    /// The Arrow schema of all columns of the file, coerced to the table's types.
     pub(crate) physical_schema: SchemaRef,
-    /// What the engine decodes to: `physical_schema` with short decimals in 64 bits.
+    /// The schema to which the engine decodes: `physical_schema` with short decimals in 64 bits.
     pub(crate) decoding_schema: SchemaRef,
-    /// The row groups to read, and which of their rows.
+    /// The row groups to read, with their needed rows.
     pub(crate) row_groups: Vec<(usize, RowsNeeded)>,
-    /// How each of them is read. Row groups that are read alike, in files that are alike, share one.
+    /// The variant of each row group. Row groups that are read alike, in files that are alike, share one.
     pub(crate) variants: Vec<Arc<Variant>>,
     /// The predicate in terms of `physical_schema`.
     pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
-    /// Rules out the whole file when a dynamic filter changes.
+    /// Prunes the whole file when a dynamic filter changes.
     pub(crate) pruner: Option<FilePruner>,
 }
 
 impl FilePlanner {
-    /// Gathers what all files share. Fails on settings that DataFusion would refuse, too.
+    /// Collects what all files share. Fails on settings that DataFusion refuses, too.
     pub(crate) fn new(
         engine: &Engine,
         config: &FileScanConfig,
@@ -140,7 +141,7 @@ impl FilePlanner {
         let store_id = store_id(url, &store, context);
         let on_this_machine = url.as_str() == "file:///" && is_plain_local(&store);
         let metadata_cache = runtime.cache_manager.get_file_metadata_cache();
-        // A scan that has other readers than these kinds is not planned here.
+        // A scan with another kind of reader is not planned here.
         let readers = FooterReaders::new(Arc::clone(&store), Arc::clone(&metadata_cache));
         let table_schema = source.table_schema().table_schema();
         let projection = match source.projection() {
@@ -195,7 +196,7 @@ impl FilePlanner {
         Ok(planner)
     }
 
-    /// The same with these conjuncts, which every row is tested with, and what is shared of what they say.
+    /// Adds conjuncts that test every row, and the share of their answers in those of other queries.
     pub(crate) fn filtering(
         self,
         row_filter: &Arc<[Arc<dyn PhysicalExpr>]>,
@@ -209,19 +210,19 @@ impl FilePlanner {
         self.engine.open_file(file.spec.clone()).map_err(from_engine)
     }
 
-    /// What another request costs the device of a file, in bytes, as far as that has a say in which row groups are read by
-    /// their pages.
+    /// Returns the cost of another request to the device of a file, in bytes, if it counts in the choice of
+    /// point reads; 0 if it does not.
     pub(crate) fn request_cost_bytes(&self, handle: &FileHandle) -> u64 {
         let device = self.counts_requests.then(|| self.engine.device_of(handle)).flatten();
         device.map_or(0, |device| device.request_cost_bytes)
     }
 
-    /// The table's predicate, as it was pushed into the scan.
+    /// Returns the table's predicate, as it was pushed into the scan.
     pub(crate) fn predicate(&self) -> Option<Arc<dyn PhysicalExpr>> {
         self.source.filter()
     }
 
-    /// How many rows the scan needs at most, if any rows will do.
+    /// Returns the number of rows that the scan needs at most, if any rows will do.
     pub(crate) fn rows_wanted(&self) -> Option<usize> {
         let filters = self.source.filter().is_some() || !self.row_filter.is_empty();
         self.limit.filter(|_| !filters)
@@ -229,13 +230,13 @@ impl FilePlanner {
 
     /// Plans one file in this version.
     ///
-    /// Costs the reads of footer, page index and bloom filters that are not in the session's cache.
+    /// Reads footer, page index and bloom filters that are not in the session's cache.
     pub(crate) async fn plan(&self, mut request: FileRequest, version: Version) -> Result<Planned> {
         let Version { meta, local } = version;
         request.file.object_meta = meta;
         let name = request.file.object_meta.location.to_string();
         let counted = ExecutionPlanMetricsSet::new();
-        // Metadata and statistics are read by others, who panic on some that cannot be.
+        // Footers and statistics pass through code of other crates, which panics on some malformed ones.
         let planned = AssertUnwindSafe(self.try_plan(request, local, &counted)).catch_unwind().await;
         self.counters.add(&counted);
         planned
@@ -250,7 +251,8 @@ impl FilePlanner {
     ) -> Result<Planned> {
         let FileRequest { mut file, ranges } = request;
         if local.as_ref().is_some_and(|local| !local.version.has_own_time()) {
-            // The planner's statistics go by size and modification time: they may be another version's.
+            // The planner's statistics are cached by size and modification time: they may be another
+            // version's.
             file.statistics = None;
         }
         if local.is_none() && forget_other_version(&*self.metadata_cache, &file.object_meta) {
@@ -311,7 +313,7 @@ impl FilePlanner {
         Ok(Planned { file: Some(planned), read: true })
     }
 
-    /// The footer of the very version that was found.
+    /// Returns the footer of exactly the version that was found.
     async fn footer(&self, local: &LocalFile) -> Result<Arc<ParquetMetaData>> {
         let (engine, local) = (self.engine.clone(), local.clone());
         let read = tokio::task::spawn_blocking(move || engine.local_footer(&local)).await;
@@ -322,8 +324,8 @@ impl FilePlanner {
         file.metadata_size_hint.or(self.source.table_parquet_options().global.metadata_size_hint)
     }
 
-    /// Replaces partition columns by their values in this file. Columns whose statistics leave one value are read all the same:
-    /// they take next to no bytes, and statistics may be wrong.
+    /// Replaces partition columns by their values in this file. Columns that have one value by statistics are
+    /// still read: they take few bytes, and statistics may be wrong.
     fn with_constants(&self, file: &PartitionedFile, name: &str) -> Result<Expressions> {
         let partition_columns = self.source.table_schema().table_partition_cols();
         let constants: HashMap<String, ScalarValue> = partition_columns
@@ -383,7 +385,7 @@ impl FilePlanner {
         })
     }
 
-    /// The filters that joins fill, with how well they did in other files.
+    /// Pairs the filters that joins fill with their trials in all files.
     fn tried(&self, filters: &[Arc<dyn PhysicalExpr>]) -> Vec<JoinFilter> {
         let with_trial = |(filter, trial): (&Arc<dyn PhysicalExpr>, &Arc<Trial>)| JoinFilter {
             filter: Arc::clone(filter),
@@ -393,7 +395,7 @@ impl FilePlanner {
         filters.iter().zip(&self.trials).map(with_trial).collect()
     }
 
-    /// For each row group that is left, which conjuncts are true for all its rows.
+    /// Returns for each remaining row group which conjuncts are true for all its rows.
     fn decided(
         &self,
         file: &PartitionedFile,
@@ -405,16 +407,16 @@ impl FilePlanner {
         if !self.source.table_parquet_options().global.pruning || conjuncts.is_empty() {
             return vec![vec![false; conjuncts.len()]; row_groups.len()];
         }
-        // The counters of row groups pruned are not for this.
+        // Separate metrics, because the plan's counters show pruned row groups.
         let name = file.object_meta.location.as_ref();
         let metrics = ParquetFileMetrics::new(self.partition, name, &ExecutionPlanMetricsSet::new());
         let statistics = Statistics { metadata: &pruned.metadata, schema, metrics: &metrics };
         statistics.always_true(&row_groups, conjuncts)
     }
 
-    /// The conjuncts of the source's predicate that DataFusion leaves to the scan to test rows with. Filters that joins
-    /// and sorts fill while the query runs are for pruning, unless the session wants them on rows too: whoever fills
-    /// them tests every row again.
+    /// Returns the conjuncts of the source's predicate that DataFusion leaves to the scan to test rows with.
+    /// Filters that joins and sorts fill during execution are only for pruning, unless the session wants them
+    /// on rows too. The operators that fill them test every row again.
     fn pushed_down(&self, predicate: &Arc<dyn PhysicalExpr>) -> Vec<Arc<dyn PhysicalExpr>> {
         if !self.source.table_parquet_options().global.pushdown_filters {
             return Vec::new();
@@ -427,8 +429,8 @@ impl FilePlanner {
         kept.map(Arc::clone).collect()
     }
 
-    /// The conjuncts of the predicate that joins fill while the query runs, if rows may be tested with them: not if they
-    /// are among the others, and not where a limit counts the rows that leave.
+    /// Returns the conjuncts of the predicate that joins fill during execution, if rows may be tested with
+    /// them. They may not if they are among the pushed-down conjuncts, or if a limit counts the emitted rows.
     fn join_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
         if self.pushes_dynamic_filters || self.limit.is_some() {
             return Vec::new();

@@ -1,8 +1,8 @@
-//! Which row groups of a file, and which of their rows, a scan needs: by byte range, by row-group
-//! statistics, by bloom filter, by limit, by page index.
+//! The row groups of a file that a scan needs, and their rows: by byte range, row-group statistics, bloom
+//! filter, limit and page index.
 //!
-//! The decisions are DataFusion's own; this module reads what they need and translates the outcome into
-//! row ranges. Pruning that happens while a scan runs is in [`crate::scan::dynamic`].
+//! DataFusion makes the decisions. This module reads their inputs and translates their outcome into row
+//! ranges. Pruning during a scan is in [`crate::scan::dynamic`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) enum RowsNeeded {
 }
 
 impl RowsNeeded {
-    /// Those within a piece of the row group, counted from its first row; `None` if there are none.
+    /// Restricts the rows to a piece of the row group, counted from its first row; `None` if there are none.
     pub(crate) fn within(&self, piece: &Range<usize>) -> Option<RowsNeeded> {
         let RowsNeeded::Ranges(ranges) = self else { return Some(RowsNeeded::All) };
         let within = |range: &Range<usize>| {
@@ -51,7 +51,7 @@ impl RowsNeeded {
         if all { Some(RowsNeeded::All) } else { (!ranges.is_empty()).then_some(RowsNeeded::Ranges(ranges)) }
     }
 
-    /// The same rows counted from a row that is so many before.
+    /// Returns the same rows, counted from a row that is `by` rows earlier.
     pub(crate) fn moved(&self, by: usize) -> RowsNeeded {
         match self {
             RowsNeeded::Ranges(ranges) if by > 0 => {
@@ -61,7 +61,7 @@ impl RowsNeeded {
         }
     }
 
-    /// How many they are of a chunk of so many rows.
+    /// Returns their number in a chunk of `rows` rows.
     pub(crate) fn count(&self, rows: usize) -> usize {
         match self {
             RowsNeeded::All => rows,
@@ -70,7 +70,7 @@ impl RowsNeeded {
     }
 }
 
-/// What is left of a file.
+/// The rest of a file after pruning.
 pub(crate) struct Pruned {
     /// The file's metadata, with the page index if it was read.
     pub(crate) metadata: Arc<ParquetMetaData>,
@@ -78,13 +78,13 @@ pub(crate) struct Pruned {
     pub(crate) row_groups: Vec<(usize, RowsNeeded)>,
 }
 
-/// What pruning a file goes by.
+/// The inputs of pruning.
 pub(crate) struct PruneInputs<'a> {
     pub(crate) options: &'a ParquetOptions,
     /// In terms of `schema`.
     pub(crate) predicate: Option<&'a Arc<dyn PhysicalExpr>>,
     pub(crate) schema: &'a SchemaRef,
-    /// Row groups that begin elsewhere belong to somebody else; empty for the whole file.
+    /// Row groups that begin outside these ranges belong to other partitions. Empty for the whole file.
     pub(crate) ranges: &'a [FileRange],
     /// Rows wanted in any order.
     pub(crate) limit: Option<usize>,
@@ -140,9 +140,10 @@ pub(crate) async fn prune(
     Ok(Pruned { metadata, row_groups })
 }
 
-/// The predicate without filters that joins fill and statistics would draw wrong conclusions from: over casts that make one
-/// value of several, as bounds of the values before the cast would be compared with those after it, and over columns of
-/// nothing but nulls, which a join may take to be equal and does not find in arrays that count none.
+/// Removes join filters from the predicate that would mislead statistics. One kind is over casts that map
+/// several values to one, because bounds before the cast would be compared with values after it. The other is
+/// over columns of type null: a join may take nulls to be equal, but finds none in arrays that do not count
+/// them.
 pub(crate) fn for_pruning(
     predicate: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
@@ -166,7 +167,7 @@ pub(crate) fn for_pruning(
     Ok(conjunction(kept))
 }
 
-/// Whether a cast leaves values in the order that they have.
+/// Returns whether a cast preserves the order of values.
 pub(crate) fn keeps_order(from: &DataType, to: &DataType) -> bool {
     use DataType::{Binary, BinaryView, Dictionary, LargeBinary, Timestamp};
     let is_bytes = |of: &DataType| matches!(of, Binary | BinaryView | LargeBinary);
@@ -179,7 +180,7 @@ pub(crate) fn keeps_order(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether a cast leaves different values different.
+/// Returns whether a cast maps different values to different values.
 fn keeps_apart(from: &DataType, to: &DataType) -> bool {
     use DataType::{Date32, Decimal32, Decimal64, Decimal128, Decimal256, Timestamp};
     let scale = |of: &DataType| match of {
@@ -197,11 +198,12 @@ fn keeps_apart(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// All row groups with rows that begin in one of the ranges; without ranges, all with rows.
+/// Selects the row groups with rows that begin in one of the ranges; without ranges, all with rows.
 fn initial_plan(row_groups: &[RowGroupMetaData], ranges: &[FileRange]) -> ParquetAccessPlan {
     let mut plan = ParquetAccessPlan::new_all(row_groups.len());
     for (index, row_group) in row_groups.iter().enumerate() {
-        // Row groups without rows have no pages, and the reader of page indexes panics at columns without pages.
+        // Row groups without rows have no pages, and the reader of page indexes panics at columns without
+        // pages.
         if row_group.num_rows() <= 0 || !ranges.is_empty() && !begins_in(row_group, ranges) {
             plan.skip(index);
         }
@@ -209,8 +211,8 @@ fn initial_plan(row_groups: &[RowGroupMetaData], ranges: &[FileRange]) -> Parque
     plan
 }
 
-/// The same rule as everywhere: the first page of the first column decides, so that each row group belongs to exactly
-/// one range.
+/// Returns whether the first page of the row group's first column lies in one of the ranges. This is the rule
+/// of all readers, so each row group belongs to exactly one range.
 fn begins_in(row_group: &RowGroupMetaData, ranges: &[FileRange]) -> bool {
     let column = row_group.columns().first();
     let begin =
@@ -236,8 +238,9 @@ fn prune_by_statistics(
     }
 }
 
-/// Whether page indexes can help: some row group that is left may have rows to skip, and its writer has written an
-/// index for a column of the predicate. Metadata has all indexes that it mentions, see [`coscan_parquet`].
+/// Returns whether page indexes can help: a remaining row group may have rows to skip, and its writer has
+/// written an index for a column of the predicate. Metadata has all indexes that it mentions; see
+/// [`coscan_parquet`].
 fn has_page_index(
     predicate: &Arc<dyn PhysicalExpr>,
     schema: &SchemaRef,
@@ -255,7 +258,7 @@ fn has_page_index(
     })
 }
 
-/// The bloom filters of the columns that the predicate compares with literals.
+/// Returns the bloom filters of the columns that the predicate compares with literals.
 async fn bloom_filters(
     inputs: &PruneInputs<'_>,
     metadata: &Arc<ParquetMetaData>,
@@ -314,7 +317,7 @@ fn needed(plan: ParquetAccessPlan) -> Vec<(usize, RowsNeeded)> {
         .collect()
 }
 
-/// The rows that a selection keeps, as ranges.
+/// Converts a selection to ranges of the rows that it keeps.
 fn selected(selection: &RowSelection) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut row = 0;

@@ -1,7 +1,7 @@
-//! Conditions that an integer is in a range, or is not.
+//! Conditions that an integer is inside or outside a range.
 //!
-//! All comparisons of a column with constants that a row has to pass are one range: the column is read once for them, in as few
-//! bits as it comes in.
+//! All comparisons of a column with constants that a row must pass become one range. So the column is read
+//! once for them, in its narrow form.
 
 use datafusion::arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray};
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer};
@@ -14,18 +14,18 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
 
-/// A range of integers, with its ends, or all but those in it. Of decimals the values without their scale, of times the days or
-/// units since 1970.
+/// A range of integers including its ends, or its complement. Decimals are their unscaled values, times the
+/// days or units since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IntegerRange {
     least: i64,
     most: i64,
-    /// Whether the integers in it are those that do not pass.
+    /// Whether the integers outside the range pass instead.
     outside: bool,
 }
 
 impl IntegerRange {
-    /// What a condition over one column of this type says, if it is a range.
+    /// Converts a condition over one column of this type, if it is a range.
     pub(crate) fn of(condition: &dyn PhysicalExpr, data_type: &DataType) -> Option<Self> {
         let binary = condition.downcast_ref::<BinaryExpr>()?;
         let (left, right) = (binary.left(), binary.right());
@@ -51,13 +51,13 @@ impl IntegerRange {
         })
     }
 
-    /// Both, if that is a range.
+    /// Returns the conjunction of both, if it is a range.
     pub(crate) fn and(self, other: Self) -> Option<Self> {
         let (least, most) = (self.least.max(other.least), self.most.min(other.most));
         (!self.outside && !other.outside).then_some(IntegerRange { least, most, outside: false })
     }
 
-    /// For which rows a column's integer passes; not where it is null. `None` if the column has none.
+    /// Returns the rows whose integer passes; nulls do not. `None` if the column has no integers.
     pub(crate) fn matches(self, column: &ArrayRef) -> Option<BooleanBuffer> {
         Some(match column.data_type() {
             DataType::Int8 => self.matches_of::<Int8Type>(column),
@@ -96,7 +96,7 @@ impl IntegerRange {
         }
     }
 
-    /// The ends among the integers of a type; `None` if none of these is in it.
+    /// Returns the ends of the range within an integer type; `None` if it contains none of the type's values.
     fn ends<N: ArrowNativeTypeOp + TryFrom<i64> + Into<i64>>(self) -> Option<(N, N)> {
         let least = self.least.max(N::MIN_TOTAL_ORDER.into());
         let most = self.most.min(N::MAX_TOTAL_ORDER.into());
@@ -107,7 +107,7 @@ impl IntegerRange {
     }
 }
 
-/// The integer that a column of this type is compared with.
+/// Returns the integer with which a column of this type is compared.
 fn integer(constant: &ScalarValue, column: &DataType) -> Option<i64> {
     if let (ScalarValue::Decimal64(value, _, scale), DataType::Decimal64(_, of)) = (constant, column) {
         return value.filter(|_| scale == of);
@@ -128,7 +128,7 @@ fn integer(constant: &ScalarValue, column: &DataType) -> Option<i64> {
     }
 }
 
-/// A bit for each value: whether it is one of `least` to `most`.
+/// Returns a bit per value: whether it is in `least..=most`.
 fn bits_within<N: Copy + PartialOrd>(values: &[N], least: N, most: N) -> BooleanBuffer {
     let is_within = |value: &N| (least <= *value) & (*value <= most);
     let one_by_one = |values: &[N]| {
@@ -138,7 +138,7 @@ fn bits_within<N: Copy + PartialOrd>(values: &[N], least: N, most: N) -> Boolean
     let (blocks, rest) = values.as_chunks::<64>();
     let mut words: Vec<u64> = Vec::with_capacity(values.len().div_ceil(64));
     words.extend(blocks.iter().map(|block| {
-        // Bytes are faster, but not to be made of vectors of 64-bit integers.
+        // Bytes are faster, but vectors of 64-bit integers are not converted to them cheaply.
         if size_of::<N>() == 8 {
             return one_by_one(block);
         }
@@ -152,9 +152,9 @@ fn bits_within<N: Copy + PartialOrd>(values: &[N], least: N, most: N) -> Boolean
     BooleanBuffer::new(Buffer::from_vec(words), 0, values.len())
 }
 
-/// The lowest bits of bytes that have no others.
+/// Packs the lowest bits of bytes that have no other bits.
 fn low_bits(bytes: &[u8; 64]) -> u64 {
-    // Moves the lowest bit of the byte at i to bit 56 + i, and no other to there.
+    // Moves the lowest bit of byte i to bit 56 + i, and no other bit to there.
     const TO_HIGHEST_BYTE: u64 = 0x0102_0408_1020_4080;
     let (eights, _) = bytes.as_chunks::<8>();
     eights

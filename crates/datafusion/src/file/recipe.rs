@@ -1,7 +1,8 @@
-//! What is computed from the expressions of a query for files of one schema: how their row groups are read.
+//! The recipe for files of one schema: the query's expressions over it, and the variants of reading row
+//! groups.
 //!
-//! Most files of a table have the same schema. What is computed for the first is used for the following ones as long
-//! as all expressions are equal. For each of many wide files it would take more memory than their data.
+//! Most files of a table have the same schema. The recipe of the first file serves the following ones as long
+//! as all expressions are equal. A recipe per file would take more memory than the data of many wide files.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,20 +19,20 @@ use crate::file::variant::Variant;
 use crate::file::view::Views;
 use crate::lock::lock;
 
-/// What is read of a file, in terms of its schema.
+/// The expressions of a scan over a file, in terms of its schema.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) projection: ProjectionExprs,
     pub(crate) conjuncts: Vec<Arc<dyn PhysicalExpr>>,
-    /// What joins fill.
+    /// Filters that joins fill.
     pub(crate) join_filters: Vec<Arc<dyn PhysicalExpr>>,
-    /// The file's schema, coerced to what the table wants.
+    /// The file's schema, coerced to the table's types.
     pub(crate) physical_schema: SchemaRef,
     /// The same with short decimals in 64 bits.
     pub(crate) decoding_schema: SchemaRef,
 }
 
-/// What all variants of a file, and of other files like it, are made of.
+/// The common base of all variants of a file, and of other files like it.
 #[derive(Debug)]
 pub(crate) struct Recipe {
     pub(crate) asked: Asked,
@@ -41,16 +42,17 @@ pub(crate) struct Recipe {
     pub(crate) join_filters: Vec<JoinFilter>,
     pub(crate) output_schema: SchemaRef,
     pub(crate) marks: bool,
-    /// The number of what `projection` makes of the file's columns, if it computes nothing.
+    /// The view number of `projection`, if it computes nothing.
     pub(crate) view: Option<u64>,
-    /// What is shared of what conjuncts say, and for which partition.
+    /// The shared answers of conjuncts, and the partition that uses them.
     answers: Option<(Arc<SharedAnswers>, usize)>,
-    /// By which conjuncts are decided.
+    /// By the decided conjuncts.
     variants: Mutex<Vec<(Vec<bool>, Arc<Variant>)>>,
 }
 
 impl Recipe {
-    /// If rows are to be marked, what leaves has short decimals, too. `join_filters` are those of `asked`.
+    /// Builds a recipe. With `marks`, its output has short decimals, too. `join_filters` are those of
+    /// `asked`.
     pub(crate) fn new(
         asked: Asked,
         mut join_filters: Vec<JoinFilter>,
@@ -83,18 +85,18 @@ impl Recipe {
         })
     }
 
-    /// The same for a partition that shares what conjuncts say.
+    /// Shares the answers of conjuncts, for this partition.
     pub(crate) fn sharing(self, answers: &Arc<SharedAnswers>, partition: usize) -> Self {
         Recipe { answers: Some((Arc::clone(answers), partition)), ..self }
     }
 
-    /// What is shared of what a conjunct says, if anything.
+    /// Returns the share of a conjunct in the answers of other queries, if it has one.
     pub(crate) fn shared(&self, conjunct: &Arc<dyn PhysicalExpr>) -> Option<Part<Conjunct>> {
         let (answers, partition) = self.answers.as_ref()?;
         Some(answers.part(conjunct, &self.asked.decoding_schema, *partition))
     }
 
-    /// How to read row groups with these decided conjuncts.
+    /// Returns the variant for these decided conjuncts.
     pub(crate) fn variant(&self, decided: &[bool]) -> Result<Arc<Variant>> {
         let mut variants = lock(&self.variants);
         if let Some((_, known)) = variants.iter().find(|(of, _)| of == decided) {
@@ -111,7 +113,7 @@ impl Recipe {
 pub(crate) struct LastRecipe(Mutex<Option<Arc<Recipe>>>);
 
 impl LastRecipe {
-    /// The recipe for what is asked of a file, which `make` makes.
+    /// Returns the last recipe if its expressions are equal. Otherwise makes one with `make`.
     pub(crate) fn of(&self, asked: Asked, make: impl FnOnce(Asked) -> Result<Recipe>) -> Result<Arc<Recipe>> {
         if let Some(last) = lock(&self.0).clone().filter(|last| last.asked == asked) {
             return Ok(last);

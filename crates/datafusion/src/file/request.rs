@@ -1,20 +1,20 @@
-//! The files that a scan asks for, as the planner listed them.
+//! The files of a scan's request, as the planner listed them.
 
 use std::collections::HashMap;
 
 use datafusion::datasource::listing::{FileRange, PartitionedFile};
 
-/// A file as the scan asks for it: one file of the table, or some byte ranges of it.
+/// A file of a request: one file of the table, or some byte ranges of it.
 #[derive(Clone, Debug)]
 pub(crate) struct FileRequest {
     pub(crate) file: PartitionedFile,
-    /// Row groups that begin in one of these ranges; all if empty.
+    /// Only row groups that begin in one of these ranges are read; all if empty.
     pub(crate) ranges: Vec<FileRange>,
 }
 
 impl FileRequest {
-    /// The files of a scan. Ranges of one file that lie side by side, made to spread it over partitions,
-    /// are put together again: the engine spreads the work itself.
+    /// Returns the files of a scan. Adjacent ranges of one file, which spread it over partitions, are merged,
+    /// because the engine spreads the work itself.
     pub(crate) fn from_files<'a>(files: impl Iterator<Item = &'a PartitionedFile>) -> Vec<FileRequest> {
         let mut requests: Vec<FileRequest> = Vec::new();
         let mut ranged: HashMap<&str, usize> = HashMap::new();

@@ -1,10 +1,11 @@
-//! Filters that the scan has promised to apply: every row is evaluated.
+//! Filters that the scan has promised to apply to every row.
 //!
-//! Conjuncts that cannot fail, comparisons of a column with a constant and the like, are evaluated on all rows of
-//! a slice and their bits combined: no row is copied for them. Those over texts and other values of variable length come
-//! last, and read only the rows that are left if these are few (`conditions.rs`). The conjuncts that may fail follow one after
-//! the other, each on the rows the earlier ones left, so that a conjunct that guards the next (`b <> 0 AND a / b > 1`) still
-//! does.
+//! Conjuncts that cannot fail, such as comparisons of a column with a constant, are evaluated on all rows of
+//! a slice, and their bits are combined. This copies no row. Conjuncts over texts and other values of
+//! variable length come last. If few rows are left, they read only these (`conditions.rs`).
+//!
+//! Conjuncts that may fail follow one after the other, each on the rows that the earlier ones left. So a
+//! conjunct still guards the next one, as in `b <> 0 AND a / b > 1`.
 
 use std::sync::Arc;
 
@@ -26,11 +27,11 @@ use crate::rule::eligibility::cannot_fail;
 /// The conjuncts of a filter in terms of the scan's batches.
 #[derive(Debug)]
 pub(crate) struct RowFilter {
-    /// Those that cannot fail; first those over values of fixed length.
+    /// Conjuncts that cannot fail; first those over values of fixed length.
     total: Vec<Condition>,
-    /// Those that may, in their order.
+    /// Conjuncts that may fail, in their order.
     partial: Vec<Arc<dyn PhysicalExpr>>,
-    /// What batches are asked to be.
+    /// The requested schema of batches.
     schema: SchemaRef,
 }
 
@@ -38,14 +39,15 @@ pub(crate) struct RowFilter {
 pub(crate) enum Passing {
     /// All of this batch.
     All(RecordBatch),
-    /// Those of this batch whose bit is set; at least one is and at least one is not.
+    /// The rows of this batch whose bit is set; at least one is and at least one is not.
     Some(RecordBatch, BooleanBuffer),
     /// None.
     None,
 }
 
 impl RowFilter {
-    /// Of these conjuncts over a file, in this order. `shared`: what each has in common with those of other queries.
+    /// Builds a filter of these conjuncts over a file, in this order. `shared` returns a conjunct's share in
+    /// the answers of other queries.
     pub(crate) fn new(
         conjuncts: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
         batch_schema: &SchemaRef,
@@ -65,7 +67,8 @@ impl RowFilter {
         Ok(RowFilter { total, partial, schema: Arc::clone(batch_schema) })
     }
 
-    /// The rows of `batch` that pass. Columns may be packed; `answers` are known of dictionaries.
+    /// Returns the rows of `batch` that pass. Columns may be packed. `answers` has the known answers about
+    /// dictionaries.
     pub(crate) fn passing(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
         let passing = if self.total.is_empty() {
             Passing::All(batch)
@@ -95,7 +98,7 @@ impl RowFilter {
 }
 
 impl Passing {
-    /// Those of `batch` in `bits`.
+    /// Selects the rows of `batch` in `bits`.
     pub(crate) fn of(batch: RecordBatch, bits: BooleanBuffer) -> Self {
         if !bits.has_true() {
             Passing::None
@@ -106,7 +109,7 @@ impl Passing {
         }
     }
 
-    /// The rows themselves.
+    /// Copies the rows that pass into a batch.
     pub(crate) fn into_batch(self) -> Result<RecordBatch> {
         match self {
             Passing::All(batch) => Ok(batch),
@@ -216,7 +219,7 @@ mod tests {
         ]))
     }
 
-    /// Numbers in so many bits, and with those of the type that `wide` makes of them.
+    /// Numbers in so many bits, and the same numbers in the type that `wide` returns.
     fn numbers(
         rng: &mut Rng,
         rows: usize,
@@ -233,11 +236,11 @@ mod tests {
             _ => Arc::new(of.map(|value| value.map(|value| value as i32)).collect::<Int32Array>()),
         };
         let wide = wide(values);
-        // As it is where no fewer bits hold a slice.
+        // Unpacked, as where no fewer bits hold a slice.
         (if rng.u8(..4) == 0 { Arc::clone(&wide) } else { packed }, wide)
     }
 
-    /// Strings as keys into a dictionary, and as they are.
+    /// Strings as keys into a dictionary, and unpacked.
     fn strings(rng: &mut Rng, rows: usize, dictionary: &ArrayRef) -> (ArrayRef, ArrayRef) {
         let keys: Vec<Option<i32>> =
             (0..rows).map(|_| (rng.u8(..5) > 0).then(|| rng.i32(0..dictionary.len() as i32))).collect();
@@ -399,7 +402,7 @@ mod tests {
         let filter = filter(&[("b", Operator::NotEq, 0)], true);
         assert_eq!((filter.total.len(), filter.partial.len()), (1, 1));
         assert_eq!(rows(filter.passing(batch(), &mut Answers::default()).unwrap()), [Some(9), Some(6)]);
-        // Without the guard the division by zero is met.
+        // Without the guard the division by zero fails.
         assert!(self::filter(&[], true).passing(batch(), &mut Answers::default()).is_err());
     }
 }

@@ -1,8 +1,7 @@
-//! What conjuncts over texts say of the rows of a slice, once for all queries that are under way at the same time and ask the
-//! same.
+//! Answers of text conjuncts about the rows of a slice, shared by concurrent queries that ask the same.
 //!
-//! Panels of a dashboard often have a filter in common and differ in what they group by. To search long texts for a pattern then
-//! takes most of their time. Conditions on numbers alone are not shared.
+//! Panels of a dashboard often share a filter and differ in their grouping. The search of long texts for a
+//! pattern then takes most of their time. Conditions on numbers alone are not shared.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -17,7 +16,7 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder,
 use crate::kept_bytes::{KeptBytes, What};
 use crate::lock::lock;
 
-/// A conjunct in terms of a file, and the types that the file's columns are decoded to.
+/// A conjunct in terms of a file, and the types to which the file's columns are decoded.
 #[derive(Debug)]
 pub(crate) struct Conjunct {
     expr: Arc<dyn PhysicalExpr>,
@@ -48,7 +47,7 @@ impl PerSlice for Conjunct {
     }
 }
 
-/// What a scan of a query has in common with those of others.
+/// The answers that a scan shares with other scans.
 #[derive(Debug)]
 pub(crate) struct SharedAnswers {
     engine: Engine,
@@ -56,7 +55,7 @@ pub(crate) struct SharedAnswers {
     known: Mutex<Vec<Known>>,
 }
 
-/// A conjunct of the scan, in which all partitions take the same part.
+/// A conjunct of the scan. All partitions share one membership.
 #[derive(Debug)]
 struct Known {
     conjunct: Arc<Conjunct>,
@@ -64,12 +63,12 @@ struct Known {
 }
 
 impl SharedAnswers {
-    /// Of a scan with these metrics.
+    /// Creates the record of a scan with these metrics.
     pub(crate) fn new(engine: &Engine, metrics: ExecutionPlanMetricsSet) -> Self {
         SharedAnswers { engine: engine.clone(), metrics, known: Mutex::default() }
     }
 
-    /// The part that a conjunct of a file has, for a partition.
+    /// Returns the part of a conjunct of a file in the sharing, for a partition.
     pub(crate) fn part(
         &self,
         expr: &Arc<dyn PhysicalExpr>,

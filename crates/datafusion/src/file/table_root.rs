@@ -1,16 +1,16 @@
-//! Which files belong to one table: the scan of a folder and the scan of one file in it should be scans of one table
-//! in the engine.
+//! The engine's name for a file's table. The scan of a folder and the scan of one file in it should be scans
+//! of one table in the engine.
 //!
-//! A scan does not know the folder its table was registered with, and may see only some of its files. So
-//! the root is computed from each file alone: its folder, without the `key=value` levels of a partitioned
-//! layout, and the names of its columns, because different tables may share a folder.
+//! A scan does not know the folder with which its table was registered, and may see only some of its files.
+//! So the root is computed from each file alone. It consists of the file's folder, without the `key=value`
+//! levels of a partitioned layout, and the names of its columns, because different tables may share a folder.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use datafusion::arrow::datatypes::Schema;
 use datafusion::object_store::path::Path;
 
-/// The name under which the engine keeps the file's table.
+/// Returns the name under which the engine keeps the file's table.
 pub(crate) fn table_root(file: &Path, schema: &Schema) -> String {
     let mut levels: Vec<&str> = file.as_ref().split('/').collect();
     levels.pop();

@@ -1,6 +1,6 @@
-//! How row groups of one file are read: which columns, which rows of them pass, and what leaves.
+//! A variant of reading row groups of one file: the columns to read, the filter, and the output.
 //!
-//! Row groups in which statistics decide the same conjuncts of the filter are read the same way: a conjunct that is
+//! Row groups in which statistics decide the same conjuncts of the filter share a variant. A conjunct that is
 //! true for all rows is not evaluated, and columns that only such conjuncts need are not read.
 
 use std::sync::Arc;
@@ -22,35 +22,35 @@ use crate::file::packed::{is_unpacked, packed_batch, unpacked_batch, with_types_
 use crate::file::recipe::Recipe;
 use crate::file::row_filter::{Passing, RowFilter};
 
-/// How row groups are read in which statistics decide the same conjuncts.
+/// The reading of row groups in which statistics decide the same conjuncts.
 #[derive(Debug)]
 pub(crate) struct Variant {
     /// The root columns to read, ascending.
     pub(crate) roots: Vec<usize>,
-    /// How many conjuncts are true for all rows.
+    /// The number of conjuncts that are true for all rows.
     pub(crate) conjuncts_decided: usize,
     /// The root columns that only those conjuncts need, ascending.
     pub(crate) skipped_columns: Vec<usize>,
     batch_schema: SchemaRef,
-    /// The positions in a batch of the columns that are projected; the others only the filter needs.
+    /// The positions in a batch of the projected columns. Only the filter needs the others.
     projected: Vec<usize>,
-    /// What these are asked to be.
+    /// The requested schema of the projected columns.
     projected_schema: SchemaRef,
     projector: Projector,
     /// Whether the projection takes columns and constants and computes nothing.
     takes_columns: bool,
-    /// The number of what the columns are in terms of the file, if it has one.
+    /// The number of the output's view of the file, if it has one.
     pub(crate) view: Option<u64>,
     filter: Option<RowFilter>,
     join_filters: JoinFilters,
     output_schema: SchemaRef,
     replace_schema: bool,
-    /// If rows are to be marked: the schema with marks.
+    /// The schema with marks, if rows are marked.
     marked_schema: Option<SchemaRef>,
 }
 
 impl Variant {
-    /// How to read row groups with these decided conjuncts.
+    /// Builds the variant for these decided conjuncts.
     pub(crate) fn new(recipe: &Recipe, decided: &[bool]) -> Result<Self> {
         let projected_roots = recipe.projection.column_indices();
         let mut roots = projected_roots.clone();
@@ -103,22 +103,22 @@ impl Variant {
         })
     }
 
-    /// The columns of a slice as a batch that [`Self::passing`] understands. They may be packed.
+    /// Builds a batch for [`Self::passing`] from the columns of a slice. They may be packed.
     pub(crate) fn batch(&self, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
         packed_batch(&self.batch_schema, arrays, rows)
     }
 
-    /// Whether only some rows of a batch may pass.
+    /// Returns whether some rows of a batch may fail to pass.
     pub(crate) fn filters(&self) -> bool {
         self.filter.is_some() || !self.join_filters.is_empty()
     }
 
-    /// The rows of `batch` that pass the filter, of the columns that are projected, unpacked.
+    /// Returns the rows of `batch` that pass the filter, in the projected columns, unpacked.
     pub(crate) fn rows(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
         let unpacked = |batch| unpacked_batch(batch, &self.projected_schema);
         Ok(match self.passing(batch, answers)? {
             Passing::Some(batch, bits) if !is_unpacked(&batch, &self.projected_schema) => {
-                // Rows that pass are copied once more above: to leave the others out first pays where these are most.
+                // The consumer copies passing rows again. A copy here pays only where most rows do not pass.
                 match bits.count_set_bits() * 2 > batch.num_rows() {
                     true => Passing::Some(unpacked(batch)?, bits),
                     false => Passing::All(unpacked(Passing::Some(batch, bits).into_batch()?)?),
@@ -129,7 +129,7 @@ impl Variant {
         })
     }
 
-    /// The rows of `batch` that pass the filter, of the columns that are projected. They may be packed.
+    /// Returns the rows of `batch` that pass the filter, in the projected columns. They may be packed.
     fn passing(&self, batch: RecordBatch, answers: &mut Answers) -> Result<Passing> {
         let passing = match &self.filter {
             Some(filter) => filter.passing(batch, answers)?,
@@ -142,13 +142,14 @@ impl Variant {
         })
     }
 
-    /// Whether rows are marked instead of dropped.
+    /// Returns whether rows are marked instead of dropped.
     pub(crate) fn marks(&self) -> bool {
         self.marked_schema.is_some()
     }
 
-    /// The rows of `batch`, if any pass the filter, with marks; some of those that do not pass may be missing. Columns
-    /// may be packed, and other short decimals are in 64 bits if these hold the batch's values. `name` is that of all rows.
+    /// Returns the rows of `batch` with marks, if any pass the filter. Some of the rows that do not pass may
+    /// be missing. Columns may be packed, and other short decimals are in 64 bits if these hold the batch's
+    /// values. `name` is the name of the complete slice.
     pub(crate) fn mark(
         &self,
         batch: RecordBatch,
@@ -159,7 +160,7 @@ impl Variant {
         let (batch, bits) = match self.passing(batch, answers)? {
             Passing::None => return Ok(None),
             Passing::Some(batch, bits) if self.takes_columns => (batch, bits),
-            // What is computed may fail on rows that do not pass.
+            // A computation may fail on rows that do not pass.
             passing => {
                 let batch = passing.into_batch()?;
                 let bits = BooleanBuffer::new_set(batch.num_rows());
@@ -183,7 +184,7 @@ impl Variant {
         Ok(Some(RecordBatch::try_new(schema, columns)?))
     }
 
-    /// Rows that passed, as the plan above expects them.
+    /// Projects rows that passed to the output of the plan.
     pub(crate) fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let projected = self.projector.project_batch(batch)?;
         if !self.replace_schema {

@@ -1,11 +1,12 @@
-//! Which version of each file a scan reads.
+//! The version of each file that a scan reads.
 //!
-//! A listing says it: by an ETag or a version, and on this machine by the time. Tables that keep lists of their files, as lake
-//! tables do, know a path and a size, and perhaps a time that a writer has noted. Such a file is looked at once, and then the
-//! scan holds to the version that was found. On this machine a look is a system call; a store is asked once per file and
-//! engine, until a read finds that the file was replaced.
+//! A listing gives the version: an ETag or a version, and on this machine the modification time. Tables that
+//! keep lists of their files, as lake tables do, know a path and a size, and perhaps a time that a writer
+//! noted. The version of such a file is looked up once, and the scan holds to it. On this machine a look-up
+//! is a system call. A store is asked once per file and engine, until a read finds that the file was
+//! replaced.
 //!
-//! Nothing here reads footers or data.
+//! This module reads neither footers nor data.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,10 +23,10 @@ use crate::error::from_engine;
 use crate::lock::lock;
 use crate::made_once::MadeOnce;
 
-/// Files of a store that are asked about at the same time.
+/// Files of a store that are looked up at the same time.
 const ASKED_AT_ONCE: usize = 16;
 
-/// With more answers than this, the known ones are forgotten.
+/// Limit of the known answers. Beyond it they are forgotten.
 const ANSWERS_MAX: usize = 1 << 16;
 
 /// A file of a store as its table describes it.
@@ -38,7 +39,8 @@ struct Described {
     modified: Option<i64>,
 }
 
-/// What stores have said of files that tables describe without a version. All sessions of an engine share it.
+/// The answers of stores about files that tables describe without a version. All sessions of an engine share
+/// them.
 #[derive(Default)]
 pub(crate) struct Answers(Mutex<HashMap<Described, Arc<MadeOnce<ObjectMeta>>>>);
 
@@ -48,21 +50,22 @@ pub(crate) struct Versions {
     store: Arc<dyn ObjectStore>,
     store_id: StoreId,
     store_url: String,
-    /// Whether the engine reads the files past the store, which is nothing but this machine's file system.
+    /// Whether the engine reads the files directly. Then the store is exactly this machine's file system.
     on_this_machine: bool,
     answers: Arc<Answers>,
 }
 
-/// A file in the version that is to be read.
+/// A file in the version to read.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     pub(crate) meta: ObjectMeta,
-    /// What a look has found, if the file is on this machine.
+    /// The file that was found, if it is on this machine.
     pub(crate) local: Option<LocalFile>,
 }
 
 impl Answers {
-    /// The answer of a store, for one of many who ask; another than `not`, which is no longer so.
+    /// Returns the store's answer, which all callers share. An answer that is `not`, which is out of date, is
+    /// replaced.
     fn of(&self, key: &Described, not: Option<&Arc<MadeOnce<ObjectMeta>>>) -> Arc<MadeOnce<ObjectMeta>> {
         let mut known = lock(&self.0);
         if known.len() > ANSWERS_MAX {
@@ -75,7 +78,7 @@ impl Answers {
         Arc::clone(answer)
     }
 
-    /// The store was not asked successfully.
+    /// Forgets an answer, because the store could not be asked.
     fn forget(&self, key: &Described, answer: &Arc<MadeOnce<ObjectMeta>>) {
         let mut known = lock(&self.0);
         if known.get(key).is_some_and(|known| Arc::ptr_eq(known, answer)) {
@@ -90,13 +93,13 @@ impl fmt::Debug for Versions {
     }
 }
 
-/// Whether a listing or an answer of a store describes the file, which says what version it is.
+/// Returns whether `meta` states the file's version, as a listing or a store's answer does.
 fn is_listed(meta: &ObjectMeta) -> bool {
     meta.e_tag.is_some() || meta.version.is_some()
 }
 
-/// Removes the metadata of a file from the session's cache if they are of another version by their ETag: the cache goes by size
-/// and time, which may be the same. Whether they were there.
+/// Removes the metadata of a file from the session's cache if its ETag is another version's. The cache
+/// compares size and time, which may be the same. Returns whether metadata was removed.
 pub(crate) fn forget_other_version(cache: &FileMetadataCache, meta: &ObjectMeta) -> bool {
     let known = cache.get(&meta.location).filter(|known| known.is_valid_for(meta));
     let tags = known.as_ref().and_then(|known| known.meta.e_tag.as_ref()).zip(meta.e_tag.as_ref());
@@ -105,7 +108,7 @@ pub(crate) fn forget_other_version(cache: &FileMetadataCache, meta: &ObjectMeta)
 }
 
 impl Versions {
-    /// Of files in `store`, which is called `store_id` among all stores.
+    /// Creates the versions of files in `store`, whose name among all stores is `store_id`.
     pub(crate) fn new(
         engine: &Engine,
         store: &Arc<dyn ObjectStore>,
@@ -123,10 +126,11 @@ impl Versions {
         }
     }
 
-    /// The versions of these files, in their order; fails if one is not the version that was listed.
+    /// Returns the versions of these files, in their order. Fails if one is not the version that was listed.
     ///
-    /// Files of this machine are looked at: the engine looks when it reads, but what it still has in memory it would hand out
-    /// unread. Asking a remote store for every listed file of every query would cost too much.
+    /// Files of this machine are looked up. The engine checks the version when it reads a file, but not when
+    /// its data are in memory. A look-up at a remote store for every listed file of every query would cost
+    /// too much.
     pub(crate) async fn find(&self, described: &[ObjectMeta]) -> Result<Vec<Version>> {
         if self.on_this_machine {
             let found = self.look(described).await?.into_iter();
@@ -139,7 +143,7 @@ impl Versions {
         futures::stream::iter(described.to_vec()).map(each).buffered(ASKED_AT_ONCE).try_collect().await
     }
 
-    /// Looks at files once more; fails if one is not the version that was found before.
+    /// Looks files up again. Fails if one is not the version that was found before.
     pub(crate) async fn look_again(&self, before: Vec<Version>) -> Result<()> {
         let metas: Vec<ObjectMeta> = before.iter().map(|version| version.meta.clone()).collect();
         let now = if before.is_empty() { Vec::new() } else { self.look(&metas).await? };
@@ -150,7 +154,7 @@ impl Versions {
         Ok(())
     }
 
-    /// What is there now.
+    /// Looks up the files as they are at this moment.
     async fn look(&self, described: &[ObjectMeta]) -> Result<Vec<LocalFile>> {
         let locations: Vec<Path> = described.iter().map(|meta| meta.location.clone()).collect();
         let look = move || locations.iter().map(LocalFile::at).collect::<Vec<_>>();
@@ -159,7 +163,7 @@ impl Versions {
         let mut looked = Vec::with_capacity(described.len());
         for (found, meta) in found.into_iter().zip(described) {
             let Ok(found) = found else {
-                // The store says what is wrong as it always does.
+                // The store reports the error in its usual form.
                 self.store.head(&meta.location).await?;
                 return Err(self.replaced(meta, "it is there only now".into()));
             };
@@ -168,7 +172,7 @@ impl Versions {
         Ok(looked)
     }
 
-    /// The file that was found, if it is the one that is described.
+    /// Returns the version that was found, if it is the described one.
     fn found(&self, found: LocalFile, meta: &ObjectMeta) -> Result<Version> {
         if is_listed(meta) {
             if !found.version.is_listed_as(meta) {
@@ -182,7 +186,7 @@ impl Versions {
         Ok(Version { meta, local: Some(found) })
     }
 
-    /// What the store says of a file that is described without a version.
+    /// Asks the store about a file that is described without a version.
     async fn ask(&self, meta: ObjectMeta) -> Result<ObjectMeta> {
         let key = Described {
             store: self.store_id.clone(),

@@ -1,5 +1,5 @@
-//! What the columns of a scan are in terms of a file. Scans of any tables that see a file in the same way get equal rows of
-//! it, and so have a number in common.
+//! Views: the columns of a scan in terms of a file. Scans of any tables with equal views of a file get equal
+//! rows of it, and share a number.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use datafusion::physical_expr::projection::ProjectionExprs;
 
 use crate::lock::lock;
 
-/// What a column of a scan is.
+/// The origin of a scan's column.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Origin {
     /// The root column of the file, decoded to this type.
@@ -20,7 +20,7 @@ enum Origin {
     Constant(ScalarValue),
 }
 
-/// So many views have numbers at the same time.
+/// Limit of the views that have numbers at the same time.
 const VIEWS_MAX: usize = 1024;
 
 /// The numbers of the views of all scans on an engine.
@@ -34,7 +34,8 @@ struct Known {
 }
 
 impl Views {
-    /// The number of a projection of a file that is decoded to this schema; `None` if it computes something.
+    /// Returns the number of a projection of a file that is decoded to this schema; `None` if the projection
+    /// computes something.
     pub(crate) fn number(&self, projection: &ProjectionExprs, decoding_schema: &Schema) -> Option<u64> {
         let origin = |expr: &Arc<dyn PhysicalExpr>| {
             if let Some(column) = expr.downcast_ref::<Column>() {
@@ -50,7 +51,8 @@ impl Views {
             return Some(*number);
         }
         if known.numbers.len() == VIEWS_MAX {
-            // No number is given twice: what is forgotten is only another one's no more.
+            // Numbers are never reused. After this, an equal view gets another number and shares with new
+            // scans only.
             known.numbers.clear();
         }
         let number = known.next;

@@ -1,6 +1,8 @@
-//! Collects the keys of a join's build side as its rows pass, and fills the filters of its probe side when all have passed.
+//! A node that collects the keys of a join's build side as its rows pass, and fills the filters of its probe
+//! side after the last row.
 //!
-//! A filter stays empty if not all rows pass: a partition is not read to its end, or fails. Then nothing is left out.
+//! A filter stays empty if some rows do not pass, because a partition is not read to its end, or fails. An
+//! empty filter leaves out no row.
 
 use std::fmt;
 use std::pin::Pin;
@@ -23,7 +25,8 @@ use super::keys::{Known, Values};
 use crate::lock::lock;
 use crate::one_input::{OneInput, OneInputExec};
 
-/// So few keys are listed as well: DataFusion looks for each of them in the statistics of a row group.
+/// Up to this many keys are also given as a list. DataFusion looks for each of them in the statistics of a
+/// row group.
 const LISTED: usize = 20;
 
 /// A key of a join.
@@ -39,7 +42,7 @@ pub(crate) struct KeyFilter {
 }
 
 impl KeyFilter {
-    /// The filter of a key of integers of this type, which is nothing yet.
+    /// Creates the empty filter of a key with integers of this type.
     pub(crate) fn new(
         build: Arc<dyn PhysicalExpr>,
         probe: &Column,
@@ -51,19 +54,19 @@ impl KeyFilter {
         KeyFilter { build, probe: probe.clone(), probe_schema, data_type, filter }
     }
 
-    /// The filter over the probe side.
+    /// Returns the filter over the probe side.
     pub(crate) fn filter(&self) -> Arc<dyn PhysicalExpr> {
         Arc::clone(&self.filter) as _
     }
 
-    /// Says that these are the keys, and no others follow.
+    /// Fills the filter. `known` must describe all keys.
     fn fill(&self, known: Known) -> Result<()> {
         self.filter.update(self.of(known)?)?;
         self.filter.mark_complete();
         Ok(())
     }
 
-    /// Which rows of the probe side have a key among those that are known.
+    /// Returns the predicate for rows of the probe side with a key among the known ones.
     fn of(&self, known: Known) -> Result<Arc<dyn PhysicalExpr>> {
         let Some((least, greatest)) = known.hull else { return Ok(lit(false)) };
         let column: Arc<dyn PhysicalExpr> = Arc::new(self.probe.clone());
@@ -90,17 +93,17 @@ pub(crate) struct KeyFilters {
     partitions: Arc<Mutex<Vec<Partition>>>,
 }
 
-/// How far a partition is.
+/// The progress of a partition.
 #[derive(Debug)]
 enum Partition {
     NotRead,
     BeingRead,
-    /// Its values, of each key.
+    /// The partition's values, by key.
     Read(Vec<Values>),
 }
 
 impl Partition {
-    /// The values, of a partition that was read.
+    /// Takes the values of a partition that was read.
     fn take(&mut self) -> Vec<Values> {
         match std::mem::replace(self, Partition::BeingRead) {
             Partition::Read(values) => values,
@@ -113,7 +116,7 @@ impl Partition {
 pub(crate) type KeyFiltersExec = OneInputExec<KeyFilters>;
 
 impl KeyFilters {
-    /// Over all rows of the build side.
+    /// Puts the node over all rows of the build side.
     pub(crate) fn exec(input: Arc<dyn ExecutionPlan>, keys: Arc<[KeyFilter]>) -> Arc<dyn ExecutionPlan> {
         let partitions = input.output_partitioning().partition_count();
         let partitions = (0..partitions).map(|_| Partition::NotRead).collect();
@@ -139,7 +142,7 @@ impl OneInput for KeyFilters {
         KeyFilters::exec(input, Arc::clone(&node.0.keys))
     }
 
-    /// The filters are about rows that are not those of the next execution.
+    /// The filters describe rows of this execution; those of the next may differ.
     fn again(node: &Arc<KeyFiltersExec>) -> Arc<dyn ExecutionPlan> {
         Arc::clone(&node.0.input)
     }
@@ -163,7 +166,7 @@ impl OneInput for KeyFilters {
     }
 }
 
-/// What one partition collects.
+/// The keys that one partition collects.
 struct Collecting {
     keys: Arc<[KeyFilter]>,
     values: Vec<Values>,
@@ -180,7 +183,7 @@ impl Collecting {
         Ok(())
     }
 
-    /// All rows of the partition have passed. The last one fills the filters.
+    /// Ends the partition, all of whose rows have passed. The last partition fills the filters.
     fn finish(self) -> Result<()> {
         let mut all: Vec<_> = {
             let mut partitions = lock(&self.partitions);
@@ -210,7 +213,7 @@ impl Stream for CollectingStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = ready!(self.input.poll_next_unpin(context));
-        // What fails here fails in the join too; without a filter it only reads more.
+        // An expression that fails here fails in the join, too. Without a filter the scan only reads more.
         match (&next, &mut self.collecting) {
             (Some(Ok(batch)), Some(collecting)) => {
                 if collecting.add(batch).is_err() {

@@ -1,4 +1,4 @@
-//! Whether a value is one of the keys of a join's build side.
+//! A predicate for values among the keys of a join's build side.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -1,4 +1,4 @@
-//! The integers that a key has on a join's build side, while they are collected and when all are known.
+//! The integers of a key on a join's build side, during and after their collection.
 
 use std::sync::Arc;
 
@@ -9,28 +9,30 @@ use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
-/// More values of a partition are not collected; they take 128 MiB.
+/// Limit of the values per partition; they take 128 MiB. Beyond it none are collected.
 const VALUES_MAX: usize = 16 << 20;
 
-/// Each possible key has a bit if these are so many for each key that there is at most, or 128 KiB.
+/// Each possible key has its own bit if the range of keys needs at most so many bits per key, or at most 128
+/// KiB.
 const EXACT_BITS_A_KEY: u64 = 256;
 const EXACT_BITS: u64 = 1 << 20;
 
-/// Otherwise there are so many bits for each key, of which it sets some in one word.
+/// Otherwise there are so many bits per key, and each key sets some of them in one word.
 const HASHED_BITS_A_KEY: u64 = 16;
 const HASHED_BITS_SET: u32 = 4;
 
-/// Memory for keys: like somebody who spills, who is refused goes on without.
+/// Reserves memory for keys. Registered as a consumer that can spill: without the memory it continues without
+/// keys.
 fn room(pool: &Arc<dyn MemoryPool>) -> MemoryReservation {
     MemoryConsumer::new("keys of a build side").with_can_spill(true).register(pool)
 }
 
-/// Values that are being collected.
+/// Values during their collection.
 #[derive(Debug)]
 pub(super) struct Values {
-    /// In the order in which they came, without those that were the last one as well; `None` if they became too many.
+    /// In order of arrival, without values equal to the previous one; `None` if they became too many.
     values: Option<Vec<i64>>,
-    /// The least and the greatest; none before the first one.
+    /// The least and the greatest; `None` before the first one.
     hull: Option<(i64, i64)>,
     room: MemoryReservation,
 }
@@ -40,7 +42,7 @@ impl Values {
         Values { values: Some(Vec::new()), hull: None, room: room(pool) }
     }
 
-    /// Adds those of an array of integers. Nulls match nothing.
+    /// Adds the values of an array of integers. Nulls match nothing.
     pub(super) fn add(&mut self, keys: &ArrayRef) -> Result<()> {
         let keys = cast(keys, &DataType::Int64)?;
         let keys = keys.as_primitive::<Int64Type>();
@@ -64,7 +66,7 @@ impl Values {
         Ok(())
     }
 
-    /// Makes room for so many more, or gives the values up.
+    /// Reserves room for `more` values, or drops all values.
     fn reserve(&mut self, more: usize) {
         let Some(values) = &mut self.values else { return };
         if values.capacity() - values.len() >= more {
@@ -82,19 +84,19 @@ impl Values {
     }
 }
 
-/// What is known of a key when all of its values came.
+/// The result about a key when all of its values are known.
 #[derive(Debug)]
 pub(super) struct Known {
     /// The least and the greatest; `None` if there is no value.
     pub(super) hull: Option<(i64, i64)>,
-    /// All of them, ascending, if they are no more than was asked for.
+    /// All values, ascending, if they are at most as many as requested.
     pub(super) few: Option<Vec<i64>>,
-    /// Which they are; `None` if they are too many, or there is no room for them.
+    /// The set of values; `None` if they are too many, or there is no room for them.
     pub(super) set: Option<KeySet>,
 }
 
 impl Known {
-    /// Of what all partitions have collected.
+    /// Combines the values of all partitions.
     pub(super) fn of(partitions: Vec<Values>, few: usize, pool: &Arc<dyn MemoryPool>) -> Self {
         let hulls = partitions.iter().filter_map(|of| of.hull);
         let hull = hulls.reduce(|(a, b), (least, greatest)| (a.min(least), b.max(greatest)));
@@ -105,7 +107,7 @@ impl Known {
     }
 }
 
-/// The values, ascending, if they are no more than `most`.
+/// Returns the values, ascending, if they are at most `most`.
 fn distinct(values: &[&[i64]], most: usize) -> Option<Vec<i64>> {
     let mut distinct = Vec::with_capacity(most);
     for value in values.iter().flat_map(|values| values.iter()) {
@@ -119,15 +121,15 @@ fn distinct(values: &[&[i64]], most: usize) -> Option<Vec<i64>> {
     Some(distinct)
 }
 
-/// A set of integers. It has all of those that it was made of, and may have some others if they are far apart.
+/// A set of integers. It contains all of its values, and may contain others if they are far apart.
 #[derive(Debug)]
 pub(crate) struct KeySet {
-    /// How many values it was made of.
+    /// The number of values from which it was made.
     values: usize,
     least: i64,
     greatest: i64,
     words: Box<[u64]>,
-    /// Whether each key has a bit of its own. Otherwise it has several in a word that it shares.
+    /// Whether each key has its own bit. Otherwise it has several bits in a shared word.
     exact: bool,
     _room: MemoryReservation,
 }
@@ -135,7 +137,7 @@ pub(crate) struct KeySet {
 impl KeySet {
     fn new(values: &[&[i64]], (least, greatest): (i64, i64), pool: &Arc<dyn MemoryPool>) -> Option<Self> {
         let count = values.iter().map(|values| values.len()).sum::<usize>();
-        // All integers are one more than a word counts.
+        // The number of all integers exceeds the largest word by one.
         let possible = (greatest.wrapping_sub(least) as u64).saturating_add(1);
         let exact = possible <= (count as u64).saturating_mul(EXACT_BITS_A_KEY).max(EXACT_BITS);
         let hashed = (count as u64).saturating_mul(HASHED_BITS_A_KEY).next_power_of_two();
@@ -152,7 +154,7 @@ impl KeySet {
         Some(set)
     }
 
-    /// The word of a key that is neither below the least nor above the greatest, and its bits there.
+    /// Returns the word of a key between the least and the greatest, and its bits there.
     fn place(&self, key: i64) -> (usize, u64) {
         if self.exact {
             let at = key.wrapping_sub(self.least) as u64;
@@ -173,7 +175,7 @@ impl KeySet {
         self.words[word] & bits == bits
     }
 
-    /// Which of the keys are in the set; null is not.
+    /// Returns which of the keys are in the set. Null is not.
     pub(super) fn of(&self, keys: &ArrayRef) -> Result<BooleanBuffer> {
         let keys = cast(keys, &DataType::Int64)?;
         let keys = keys.as_primitive::<Int64Type>();
@@ -185,7 +187,7 @@ impl KeySet {
         })
     }
 
-    /// How many values it was made of, some of which may be equal.
+    /// The number of values from which it was made, including equal ones.
     pub(super) fn values(&self) -> usize {
         self.values
     }

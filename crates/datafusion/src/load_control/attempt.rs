@@ -1,4 +1,4 @@
-//! The runs of a query, one after the other.
+//! The sequence of runs of a query.
 
 use super::frugal::FrugalJoins;
 use super::run::{MemoryRequest, Refused};
@@ -6,17 +6,19 @@ use super::run::{MemoryRequest, Refused};
 /// A run of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// With what it is known to need, beside others.
+    /// With its expected memory, beside others.
     First,
     /// With half of the memory.
     Half,
-    /// With nobody else.
+    /// Without other queries.
     Alone,
-    /// With nobody else, and with operators that spill instead of faster ones that cannot.
+    /// Without other queries, and with operators that spill instead of faster ones that cannot.
     Frugal,
-    /// Beside others with such operators: the session's own pool refused, and nobody else's end changes that.
+    /// Beside others, with operators that spill. The session's own pool refused, so the end of other queries
+    /// does not help.
     Within,
-    /// With nobody else and hash joins, but otherwise as frugal as that: joins that spill failed. This is the last.
+    /// Without other queries, with hash joins and otherwise frugal settings, because joins that spill failed.
+    /// This is the last run.
     FrugalHash,
 }
 
@@ -29,7 +31,7 @@ impl Attempt {
         }
     }
 
-    /// What it is planned with if that is not what the session says.
+    /// Returns the joins of its plan if they differ from the session's.
     pub(crate) fn frugal_joins(self) -> Option<FrugalJoins> {
         match self {
             Attempt::First | Attempt::Half | Attempt::Alone => None,
@@ -38,12 +40,12 @@ impl Attempt {
         }
     }
 
-    /// The next run of a query that failed for another reason than memory.
+    /// Returns the next run of a query that failed for another reason than memory.
     pub(crate) fn after_failure(self) -> Option<Self> {
         (self.frugal_joins() == Some(FrugalJoins::Spilling)).then_some(Attempt::FrugalHash)
     }
 
-    /// The next run of a query that was refused this. There are five at most.
+    /// Returns the next run of a query that was refused memory. There are at most five runs.
     pub(crate) fn after(self, refused: Refused, limit: u64) -> Option<Self> {
         match self {
             Attempt::FrugalHash => None,

@@ -1,9 +1,9 @@
-//! How many rows a batch has at most, by the width of a plan's rows.
+//! The maximum number of rows of a batch, by the width of a plan's rows.
 //!
-//! Operators collect rows until a batch has a certain number. Batches that exchanges and hash joins hold are not
-//! accounted for, and 8,192 rows of four kilobytes are 32 MiB for each partition. If statistics show that rows are
-//! wide, a batch of a query under load control has fewer. The planner gives a filter above a scan its own number,
-//! which does not change. Strings in dictionaries are wider than their statistics say.
+//! Operators collect rows until a batch has a certain number. Batches in exchanges and hash joins are not
+//! accounted for, and 8,192 rows of four kilobytes are 32 MiB per partition. So if statistics show wide rows,
+//! a query under load control has smaller batches. The planner gives a filter above a scan a number of its
+//! own, which stays. Strings in dictionaries are wider than their statistics say.
 
 use std::sync::Arc;
 
@@ -11,19 +11,20 @@ use datafusion::common::Statistics;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
-/// A batch has no more bytes than this, as far as is known.
+/// Limit of the estimated bytes of a batch.
 const BATCH_BYTES: usize = 2 << 20;
 
-/// Nor does it have fewer rows, which would cost more than they save.
+/// Least rows of a batch. Fewer would cost more than they save.
 const ROWS_MIN: usize = 64;
 
-/// The rows of a batch: so many, or fewer if rows of the plan are wide.
+/// Returns the rows of a batch: `rows`, or fewer if rows of the plan are wide.
 pub(crate) fn batch_rows(plan: &Arc<dyn ExecutionPlan>, rows: usize) -> usize {
     let fit = BATCH_BYTES / row_bytes(plan).max(1);
     rows.min(fit.max(ROWS_MIN))
 }
 
-/// The bytes of the widest row in the plan; zero if nothing is known. Rows of joins have the columns of all sides.
+/// Returns the bytes of the widest row in the plan; zero if unknown. Rows of joins have the columns of all
+/// sides.
 fn row_bytes(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let children = plan.children();
     if children.is_empty() {
@@ -53,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// A table of two columns, of which one row in ten thousand has so many bytes.
+    /// A table of two columns and ten thousand rows, each with so many bytes.
     fn table(row_bytes: Option<usize>) -> Arc<dyn ExecutionPlan> {
         let field = |name| Field::new(name, DataType::Utf8, true);
         let schema = Schema::new(vec![field("a"), field("b")]);

@@ -1,8 +1,9 @@
-//! Strings of batches that are sorted have buffers of their own.
+//! Compaction of strings in batches that are sorted.
 //!
-//! Views of strings keep the buffers of all batches that they come from, and rows of a join or of a merge come from many.
-//! Sorts and joins that sort ask for the memory of these buffers with each batch: batches of 1,024 rows of TPC-H Q21 asked
-//! for 184 MB each. In a run that makes do with little memory they are copied first.
+//! String views keep the buffers of all their source batches alive, and rows of a join or of a merge come
+//! from many. For each batch, sorts and sort-merge joins request the memory of these buffers: batches of
+//! 1,024 rows in TPC-H Q21 requested 184 MB each. In a run with little memory, strings are first copied to
+//! new buffers.
 
 use std::sync::Arc;
 
@@ -20,10 +21,10 @@ use futures::StreamExt;
 
 use crate::one_input::{OneInput, OneInputExec, with_children};
 
-/// Buffers of less than this are left as they are, and so are those of which values use half or more.
+/// Buffers with fewer bytes are left as they are. So are buffers of which values use half or more.
 const SMALL: usize = 64 << 10;
 
-/// The plan with such batches below its sorts and joins that sort.
+/// Adds compaction below the plan's sorts and sort-merge joins.
 pub(super) fn with_compact_batches(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
         if !node.is::<SortExec>() && !node.is::<SortMergeJoinExec>() {
@@ -35,13 +36,13 @@ pub(super) fn with_compact_batches(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<d
     .data()
 }
 
-/// Gives the rows of its input in batches that keep no more than they need.
+/// Emits the rows of its input in batches that keep only the memory that they need.
 struct Compact {
     input: Arc<dyn ExecutionPlan>,
 }
 
 impl Compact {
-    /// The input itself if it has no views.
+    /// Returns the input itself if it has no views.
     fn exec(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let is_view = |of: &DataType| matches!(of, DataType::Utf8View | DataType::BinaryView);
         match input.schema().fields().iter().any(|field| is_view(field.data_type())) {

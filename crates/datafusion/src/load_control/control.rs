@@ -1,7 +1,7 @@
-//! Admission of queries: the facts under one lock, the tasks to wake when they change, and a thread that looks while
-//! queries wait.
+//! Admission of queries: the state under one lock, the wake-up of waiting tasks, and a thread that checks
+//! while queries wait.
 //!
-//! Admission also depends on time (`state.rs` says how), so the thread looks every [`LOOK`] as long as a query waits.
+//! Admission also depends on time (see `state.rs`), so the thread checks every [`LOOK`] while a query waits.
 //! No task is woken under the lock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,26 +14,26 @@ use super::run::{Phase, Refused, RunId};
 use super::state::{Arrival, Asking, Line, Pressure, State};
 use crate::lock::lock;
 
-/// How often waiting queries are checked for admission by time.
+/// Interval of checks for admission by time.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// It waited longer than it may.
+/// The query waited longer than its patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLate;
 
-/// Admission: the queries that wait and those that run.
+/// Admission: the waiting and the running queries.
 #[derive(Debug)]
 pub(crate) struct LoadControl {
     state: Mutex<State>,
     gauge: Gauge,
-    /// Whether operators need what the buffer is offered.
+    /// Whether operators need the memory that the buffer is offered.
     crowded: AtomicBool,
-    /// Whether the thread runs that looks.
+    /// Whether the checking thread runs.
     looks: Mutex<bool>,
 }
 
 impl LoadControl {
-    /// Of a process that `gauge` watches, of whose memory operators may have `limit` bytes.
+    /// Creates the control of a process that `gauge` watches. Operators may have `limit` bytes.
     pub(crate) fn new(limit: u64, gauge: Gauge) -> Self {
         let state = Mutex::new(State::new(limit, Instant::now()));
         LoadControl { state, gauge, crowded: AtomicBool::new(false), looks: Mutex::new(false) }
@@ -43,7 +43,7 @@ impl LoadControl {
         lock(&self.state)
     }
 
-    /// Changes what operators have, or what the buffer is offered.
+    /// Changes the memory of operators, or the offer to the buffer.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = change(&mut state);
@@ -55,34 +55,35 @@ impl LoadControl {
         self.lock().limit
     }
 
-    /// Changes what operators of all queries together may have; whoever is in keeps what it has.
+    /// Sets the memory of all queries' operators together. Admitted queries keep what they have.
     pub(crate) fn set_limit(&self, bytes: u64) {
         self.lock().limit = bytes;
         self.open(Instant::now());
     }
 
-    /// Whether the process is near the end of its memory.
+    /// Returns whether the process is near the end of its memory.
     pub(crate) fn is_short(&self) -> bool {
         self.gauge.pressure(0) >= Pressure::Short
     }
 
-    /// What a test says about the process.
+    /// Sets the process's memory in a test.
     #[cfg(test)]
     pub(crate) fn say(&self, bytes: u64) {
         self.gauge.say(bytes);
     }
 
-    /// Whether the process has ample memory.
+    /// Returns whether the process has ample memory.
     pub(crate) fn is_ample(&self) -> bool {
         self.gauge.is_low()
     }
 
-    /// A query asks for admission.
+    /// Adds a query that asks for admission.
     pub(crate) fn arrive(&self, arrival: Arrival, now: Instant) -> RunId {
         self.lock().arrive(arrival, now)
     }
 
-    /// Whether it is in; if not, `waker` is woken when it is, or when its patience ends.
+    /// Returns whether the query is admitted. Otherwise `waker` is woken at its admission or at the end of
+    /// its patience.
     pub(crate) fn poll_in(
         &self,
         id: RunId,
@@ -103,7 +104,7 @@ impl LoadControl {
         }
     }
 
-    /// Lets in whoever fits; returns whether somebody still waits.
+    /// Admits the queries that fit. Returns whether queries still wait.
     pub(crate) fn open(&self, now: Instant) -> bool {
         let short = self.is_short();
         let (woken, waits) = {
@@ -114,7 +115,8 @@ impl LoadControl {
         waits
     }
 
-    /// Starts a thread that checks as long as queries wait. If no thread can be started, queries are admitted when others end.
+    /// Starts a thread that checks while queries wait. If no thread can be started, queries are admitted when
+    /// others end.
     pub(crate) fn look<T: Send + Sync + 'static>(&self, owner: &Arc<T>, of: fn(&T) -> &LoadControl) {
         let mut looks = lock(&self.looks);
         if !*looks {
@@ -124,44 +126,45 @@ impl LoadControl {
         }
     }
 
-    /// It is over, or gives up waiting. What its operators still have is charged until they give it back.
+    /// Removes a query that has ended or stopped waiting. Memory of its operators is charged until they
+    /// return it.
     pub(crate) fn leave(&self, id: RunId, remember: bool, now: Instant) {
         self.lock().leave(id, remember, now);
         self.open(now);
     }
 
-    /// An operator wants more; the error is what is missing.
+    /// Grants an operator more memory. The error is the missing number of bytes.
     pub(crate) fn try_take(&self, id: RunId, asking: Asking) -> Result<(), u64> {
         let pressure = self.gauge.pressure(asking.more.saturating_add(asking.copies));
         self.change(|state| state.try_take(id, asking, pressure))
     }
 
-    /// An operator has more, whatever there is.
+    /// Records memory that an operator has taken unconditionally.
     pub(crate) fn take(&self, id: RunId, bytes: u64) {
         self.change(|state| state.take(id, bytes));
     }
 
-    /// Whether operators have come to need what the buffer is offered.
+    /// Returns whether operators need the memory that the buffer is offered.
     pub(crate) fn is_crowded(&self) -> bool {
         self.crowded.load(Ordering::Relaxed)
     }
 
-    /// What operators leave of the part of the limit that the buffer may be offered.
+    /// Returns the memory that operators leave of the part of the limit that may be offered to the buffer.
     pub(crate) fn left(&self) -> u64 {
         self.lock().left()
     }
 
-    /// Whether operators have nothing.
+    /// Returns whether operators have no memory.
     pub(crate) fn is_unused(&self) -> bool {
         self.lock().is_unused()
     }
 
-    /// The buffer is offered so much.
+    /// Records the offer to the buffer.
     pub(crate) fn set_offered(&self, bytes: u64) {
         self.change(|state| state.offered = bytes);
     }
 
-    /// An operator gives something back; returns whether that was the last of a run that is over.
+    /// Returns memory of an operator. The result says whether it was the last of a run that is over.
     pub(crate) fn give_back(&self, id: RunId, bytes: u64, now: Instant) -> bool {
         let (gone, waits) = {
             let mut state = self.lock();
@@ -173,32 +176,32 @@ impl LoadControl {
         gone
     }
 
-    /// What the run's operators have.
+    /// Returns the memory of the run's operators.
     pub(crate) fn used(&self, id: RunId) -> u64 {
         self.lock().used(id)
     }
 
-    /// Rows of a run were output: it cannot run again.
+    /// Records that rows of a run were output. It cannot run again.
     pub(crate) fn note_shown(&self, id: RunId) {
         self.lock().note_shown(id);
     }
 
-    /// The session's own pool refused an operator so much.
+    /// Records that the session's own pool refused `more` bytes.
     pub(crate) fn note_refusal(&self, id: RunId, more: u64) {
         self.lock().note_refusal(id, more);
     }
 
-    /// Whether operators of this run were refused something, and what.
+    /// Returns the refusal of memory to operators of this run, if there was one.
     pub(crate) fn refused(&self, id: RunId) -> Option<Refused> {
         self.lock().refused(id)
     }
 
-    /// The buffer lends so much.
+    /// Records the buffer's loan.
     pub(crate) fn set_lent(&self, bytes: u64) {
         self.lock().lent = bytes;
     }
 
-    /// The buffer gets back what operators do not have; returns what it still lends.
+    /// Returns unused memory to the buffer. The result is the rest of the loan.
     pub(crate) fn return_unused(&self) -> u64 {
         let mut state = self.lock();
         let used = state.charged(None).saturating_sub(state.limit);
@@ -206,7 +209,7 @@ impl LoadControl {
         state.lent
     }
 
-    /// Whoever holds memory and is not waited for, but this one.
+    /// Returns the queries, except this one, that hold memory and for which other queries do not wait.
     pub(crate) fn unread(&self, but: RunId) -> Vec<Line> {
         self.view()
             .into_iter()
@@ -214,13 +217,13 @@ impl LoadControl {
             .collect()
     }
 
-    /// Everybody, in the order of arrival.
+    /// Returns all queries, in the order of arrival.
     pub(crate) fn view(&self) -> Vec<Line> {
         self.lock().view(Instant::now())
     }
 }
 
-/// Looks until nobody waits or the engine is gone.
+/// Checks until no query waits or the engine is gone.
 fn look<T>(owner: &Weak<T>, of: fn(&T) -> &LoadControl) {
     loop {
         std::thread::sleep(LOOK);
@@ -228,7 +231,7 @@ fn look<T>(owner: &Weak<T>, of: fn(&T) -> &LoadControl) {
         let control = of(&owner);
         if !control.open(Instant::now()) {
             let mut looks = lock(&control.looks);
-            // Whoever came in between saw a thread that looks.
+            // A query that arrived in between relied on this thread.
             if !control.lock().somebody_waits() {
                 *looks = false;
                 return;

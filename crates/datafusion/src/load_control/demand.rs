@@ -1,4 +1,4 @@
-//! Whether a plan has operators whose memory grows with the data.
+//! Detection of operators whose memory grows with the data.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use datafusion::physical_plan::windows::WindowAggExec;
 
 use crate::session::float_extrema;
 
-/// Whether an operator of the plan keeps what may be any number of rows.
+/// Returns whether an operator of the plan keeps an unbounded number of rows.
 pub(crate) fn needs_memory(plan: &Arc<dyn ExecutionPlan>) -> bool {
     keeps_rows(plan) || plan.children().into_iter().any(needs_memory)
 }
@@ -39,7 +39,7 @@ fn keeps_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<RecursiveQueryExec>()
 }
 
-/// Functions whose state does not grow with the rows of a group; of others nobody knows.
+/// Functions whose state does not grow with the rows of a group. Of other functions this is unknown.
 const FIXED_STATE: [&str; 15] = [
     "approx_distinct",
     "avg",
@@ -58,5 +58,5 @@ const FIXED_STATE: [&str; 15] = [
     float_extrema::NAMES[1],
 ];
 
-/// The first rows of an order are kept in no more than this many rows.
+/// The first rows of an order are kept in memory up to this number.
 const FEW_ROWS: usize = 10_000;

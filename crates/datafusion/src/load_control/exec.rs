@@ -1,9 +1,9 @@
-//! The root of a plan under load control: it waits for admission, gives the operators their pool, and runs the query
-//! again after a refusal ended it.
+//! The root of a plan under load control. It waits for admission, gives the operators their pool, and runs
+//! the query again if it fails after a refusal.
 //!
-//! A further run is planned again, because filters of joins and thresholds of sorts that a plan learned hold for one
-//! run only. It is possible as long as no row was output: the first rows are held back until there are more than a
-//! few. Statements that write are never run again.
+//! A further run is planned again, because the plan's filters of joins and thresholds of sorts are valid for
+//! one run only. A further run is possible until a row is output. So a short result prefix is kept back.
+//! Statements that write run only once.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::pin::Pin;
@@ -38,27 +38,27 @@ use crate::error::panic_text;
 use crate::held_back::HeldBack;
 use crate::one_input::{OneInput, OneInputExec, one_partition};
 
-/// What all runs of a query share.
+/// The shared state of all runs of a query.
 pub(crate) struct Query {
     pub(crate) lender: Arc<Lender>,
     pub(crate) engine: Engine,
     pub(crate) about: Arc<About>,
-    /// How it is planned anew; `None` if it may run once only.
+    /// The inputs for planning it again; `None` if it may run once only.
     pub(crate) again: Option<Again>,
-    /// How long it waits for admission at most.
+    /// Longest wait for admission.
     pub(crate) patience: Option<Duration>,
-    /// Of its rows.
+    /// The schema of its rows.
     pub(crate) schema: SchemaRef,
 }
 
-/// What a further run is planned from.
+/// The inputs for the plan of a further run.
 pub(crate) struct Again {
     pub(crate) planner: Arc<dyn QueryPlanner + Send + Sync>,
     pub(crate) logical: LogicalPlan,
     pub(crate) session: SessionState,
 }
 
-/// See the module's text.
+/// The root; see the module's documentation.
 pub(crate) struct LoadControl {
     /// With one partition.
     input: Arc<dyn ExecutionPlan>,
@@ -113,7 +113,7 @@ impl OneInput for LoadControl {
     }
 }
 
-/// The batches of an execution, which notes whose turn it is.
+/// The batches of an execution, with a record of whether the query or its reader must act.
 struct Batches<S> {
     schema: SchemaRef,
     turn: Arc<Turn>,
@@ -135,7 +135,7 @@ impl<S: Stream<Item = Result<RecordBatch>> + Unpin> RecordBatchStream for Batche
     }
 }
 
-/// A run that waits or is admitted; it ends when this is dropped.
+/// A waiting or admitted run. It ends when this is dropped.
 struct Ticket {
     id: RunId,
     query: Arc<Query>,
@@ -152,20 +152,20 @@ impl Drop for Ticket {
 /// One execution of the plan.
 struct Execution {
     query: Arc<Query>,
-    /// Given up with the first run: what its joins have collected is kept in it.
+    /// Dropped with the first run, because it keeps the rows that its joins have collected.
     first_plan: Option<Arc<dyn ExecutionPlan>>,
     context: Arc<TaskContext>,
     attempt: Attempt,
-    /// What its operators may have as far as is known, in bytes.
+    /// The memory that its operators are known to be allowed, in bytes.
     room: u64,
     runs: u32,
     first: Option<RunId>,
     turn: Arc<Turn>,
-    /// Before `ticket`, so that operators end before the place is given up.
+    /// Before `ticket`, so that operators end before the run leaves.
     stream: Option<SendableRecordBatchStream>,
     ticket: Option<Ticket>,
     held: HeldBack,
-    /// Whether somebody may have seen a row. See [`Self::show`].
+    /// Whether a row may have been output; see [`Self::show`].
     shown: bool,
     over: bool,
 }
@@ -187,7 +187,7 @@ impl Execution {
                 }
                 continue;
             };
-            // Joins by sorting panic for some conditions, and hash joins do not.
+            // Sort-merge joins panic for some conditions; hash joins do not.
             let next = AssertUnwindSafe(stream.next()).catch_unwind().await;
             let next = match next {
                 Ok(next) => next,
@@ -214,7 +214,7 @@ impl Execution {
         }
     }
 
-    /// From now on rows are output.
+    /// Starts the output of rows.
     fn show(&mut self) {
         self.shown = true;
         if let Some(ticket) = &self.ticket {
@@ -244,12 +244,12 @@ impl Execution {
         Ok(())
     }
 
-    /// Prepares a further run, if there can be one.
+    /// Prepares a further run, if one is possible.
     fn failed(&mut self, error: DataFusionError) -> Result<()> {
         let Some(id) = self.ticket.as_ref().map(|ticket| ticket.id) else { return Err(error) };
         let control = &self.query.lender.control;
         let limit = control.limit();
-        // Who was refused memory may have spilled, and fail for another reason.
+        // A query that was refused memory may have spilled, and fail for another reason.
         let refused = control.refused(id).filter(|_| is_about_memory(&error));
         let next = match refused {
             Some(refused) => self.attempt.after(refused, limit),
@@ -271,7 +271,7 @@ impl Execution {
                 let what = self.does_not_fit(id, refused, limit);
                 Err(match error.find_root() {
                     DataFusionError::ResourcesExhausted(_) => error.context(what),
-                    // Operators that say it in words of their own do not choose the kind.
+                    // Some operators replace the error by their own. They do not choose the kind.
                     _ => resources_datafusion_err!("{what}\ncaused by\n{}", error.strip_backtrace()),
                 })
             }
@@ -294,7 +294,7 @@ impl Execution {
 }
 
 impl Query {
-    /// A session's context with the pool of a run.
+    /// Returns the session's context with the pool of a run.
     fn context(&self, id: RunId, context: &TaskContext, config: SessionConfig) -> Arc<TaskContext> {
         let runtime = context.runtime_env();
         let session = Arc::clone(&runtime.memory_pool);
@@ -313,7 +313,7 @@ impl Query {
         ))
     }
 
-    /// The plan of a further run, and a context with its pool.
+    /// Returns the plan of a further run, and a context with its pool.
     async fn plan_again(
         &self,
         attempt: Attempt,
@@ -345,13 +345,13 @@ impl Query {
     }
 }
 
-/// The settings that a plan is executed with: batches of wide rows have fewer rows.
+/// Returns the settings for the plan's execution: batches of wide rows have fewer rows.
 fn with_batches_for(plan: &Arc<dyn ExecutionPlan>, config: SessionConfig) -> SessionConfig {
     let (usual, rows) = (config.batch_size(), batch_rows(plan, config.batch_size()));
     if rows < usual { config.with_batch_size(rows) } else { config }
 }
 
-/// Waits until the run is in.
+/// Waits until the run is admitted.
 async fn wait(ticket: &Ticket) -> Result<()> {
     let lender = &ticket.query.lender;
     let until = ticket.query.patience.and_then(|patience| Instant::now().checked_add(patience));
@@ -387,7 +387,7 @@ fn holders(lines: &[Line]) -> String {
     lines.iter().map(has).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a query failed because memory was refused. Some operators say that in words of their own.
+/// Returns whether a query failed because memory was refused. Some operators have their own texts for that.
 fn is_about_memory(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
         || ["emory", "Resources exhausted", "spill"].iter().any(|word| error.strip_backtrace().contains(word))

@@ -1,4 +1,4 @@
-//! The settings of a run with little memory: those with which operators need least.
+//! The settings with which operators need the least memory, for a run with little of it.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use datafusion::prelude::SessionConfig;
 
 use crate::session::join_settings::compares_sorted;
 
-/// Partitions of a run that has to make do; joins by sorting need two.
+/// Partitions of a frugal run. Sort-merge joins need two.
 const FRUGAL_PARTITIONS: usize = 2;
 
 /// Rows of a batch in such a run.
 const FRUGAL_BATCH_ROWS: usize = 1024;
 
-/// Of the room there is, 1/N is kept for merging what was spilled.
+/// 1/N of the available memory is kept for merging spilled data.
 const FRUGAL_MERGE_SHARE: u64 = 32;
 
-/// How such a run joins.
+/// The joins of such a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrugalJoins {
     /// By sorting both sides, which spills.
@@ -29,15 +29,15 @@ pub(crate) enum FrugalJoins {
     Hash,
 }
 
-/// A session with the settings by which operators need the least memory.
+/// Returns a session with the settings by which operators need the least memory.
 pub(crate) fn frugal(session: &SessionState, room: u64, joins: FrugalJoins) -> SessionState {
     let mut frugal = session.clone();
-    // A builder would make the default catalog anew, which all sessions with these tables share.
+    // A builder would replace the default catalog, which all sessions with these tables share.
     *frugal.config_mut() = frugal_config(session.config(), room, joins);
     frugal
 }
 
-/// These settings.
+/// Returns these settings.
 pub(crate) fn frugal_config(config: &SessionConfig, room: u64, joins: FrugalJoins) -> SessionConfig {
     let (partitions, rows) = (config.target_partitions(), config.batch_size());
     let config = config.clone().with_target_partitions(partitions.clamp(2, FRUGAL_PARTITIONS));
@@ -51,16 +51,17 @@ pub(crate) fn frugal_config(config: &SessionConfig, room: u64, joins: FrugalJoin
     config
 }
 
-/// Whether a plan has a join by sorting that DataFusion 55 does wrong.
+/// Returns whether a plan has a sort-merge join that DataFusion 55 computes wrongly.
 pub(crate) fn joins_wrongly(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     plan.exists(|node| node.downcast_ref::<SortMergeJoinExec>().map_or(Ok(false), is_done_wrong))
 }
 
 fn is_done_wrong(join: &SortMergeJoinExec) -> Result<bool> {
     let filter = join.filter().as_ref();
-    // The condition of a full join is not tested if it is about no column, as `random() < 0.5`.
+    // The condition of a full join is not tested if it has no columns, such as `random() < 0.5`.
     let untested = filter.is_some_and(|filter| filter.column_indices().is_empty());
     let wrong = untested && join.join_type() == JoinType::Full;
+    // Sort-merge joins do not match zeros of both signs, nor NaN.
     let schema = join.left().schema();
     let keys = join.on().iter().map(|(key, _)| key.data_type(&schema)).collect::<Result<Vec<_>>>()?;
     Ok(wrong || !keys.iter().all(compares_sorted))

@@ -1,4 +1,4 @@
-//! How much memory the process really has in use, whether or not it is accounted for.
+//! The memory of the process in use, accounted for or not.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use super::state::Pressure;
 use crate::lock::lock;
 
-/// A reading holds for so long: it takes the system some ten microseconds.
+/// Lifetime of a reading. Each takes the system about ten microseconds.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// Of the memory of the process, in percent: above the first, everybody gives up; above the second, whoever came late does;
-/// above the third, operators have to spill and nobody is let in; below the fourth, the buffer gets back what it gave.
+/// Thresholds in percent of the process's memory. Above the first, all queries give up. Above the second,
+/// queries that came late give up. Above the third, operators must spill and no query is admitted. Below the
+/// fourth, the buffer gets back its share.
 const BEYOND_PERCENT: u64 = 97;
 const END_PERCENT: u64 = 92;
 const HIGH_PERCENT: u64 = 80;
@@ -19,16 +20,16 @@ const LOW_PERCENT: u64 = 70;
 /// Watches the process.
 #[derive(Debug)]
 pub(crate) struct Gauge {
-    /// What the process may have, in bytes.
+    /// The memory that the process may have, in bytes.
     memory: u64,
     read: Mutex<Option<(Instant, u64)>>,
-    /// What a test says instead.
+    /// The value that a test sets instead.
     #[cfg(test)]
     said: std::sync::atomic::AtomicU64,
 }
 
 impl Gauge {
-    /// Of a process that may have so many bytes.
+    /// Creates the gauge of a process that may have `memory` bytes.
     pub(crate) fn new(memory: u64) -> Self {
         Gauge {
             memory,
@@ -38,13 +39,13 @@ impl Gauge {
         }
     }
 
-    /// From now on the process has so many bytes, if it is not 0.
+    /// Sets the bytes of the process, unless `bytes` is 0.
     #[cfg(test)]
     pub(crate) fn say(&self, bytes: u64) {
         self.said.store(bytes, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// How near the process is to its limit if it takes so many bytes more.
+    /// Returns the pressure on the process's memory if it takes `more` bytes.
     pub(crate) fn pressure(&self, more: u64) -> Pressure {
         match self.bytes().saturating_add(more) {
             bytes if bytes > self.memory / 100 * BEYOND_PERCENT => Pressure::Beyond,
@@ -54,12 +55,12 @@ impl Gauge {
         }
     }
 
-    /// Whether there is ample room again.
+    /// Returns whether there is ample room again.
     pub(crate) fn is_low(&self) -> bool {
         self.bytes() < self.memory / 100 * LOW_PERCENT
     }
 
-    /// Memory of the process that no file backs, in bytes; nothing where the system does not tell.
+    /// Returns the anonymous memory of the process in bytes; 0 if the system does not report it.
     fn bytes(&self) -> u64 {
         #[cfg(test)]
         match self.said.load(std::sync::atomic::Ordering::Relaxed) {
@@ -79,12 +80,13 @@ impl Gauge {
     }
 }
 
-/// Memory of this process that no file backs, in bytes; `None` where the system does not tell.
+/// Returns the memory of this process that is not backed by files, in bytes; `None` if the system does not
+/// report it.
 pub fn anonymous_bytes() -> Option<u64> {
     anonymous(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// `RssAnon` of /proc/self/status, in bytes.
+/// Parses `RssAnon` of /proc/self/status, in bytes.
 fn anonymous(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;

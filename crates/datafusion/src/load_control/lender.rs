@@ -1,11 +1,12 @@
-//! What the buffer lends to operators, and when it gets that back; what operators offer to the buffer, and take back.
+//! Loans of the buffer to operators, and offers of operators to the buffer.
 //!
-//! A loan is a number: the buffer is smaller by that much, as soon as chunks in use are released, and operators may
-//! have that much more. No query waits for a loan. It shrinks to what operators use when a query ends, and when the
-//! operators of an ended query release the last of their memory.
+//! A loan is a number: as soon as chunks in use are released, the buffer is smaller by it, and operators may
+//! have that much more. No query waits for a loan. It shrinks to the memory in use when a query ends, and
+//! when the operators of an ended query release their last memory.
 //!
-//! An offer is a number, too: the buffer may be larger by what operators leave of three quarters of their limit. It is made
-//! again when queries end. When operators and the offer together come to the limit, that much is taken back.
+//! An offer is a number, too: the buffer may grow by the memory that operators leave of three quarters of
+//! their limit. It is renewed when queries end. If operators and the offer together exceed the limit, the
+//! excess is taken back.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -16,33 +17,35 @@ use super::run::RunId;
 use super::state::Asking;
 use crate::lock::lock;
 
-/// The buffer lends in steps of so many bytes, and is offered more in such steps.
+/// The step of loans and offers, in bytes.
 const LOAN_STEP: u64 = 16 << 20;
 
-/// Of the buffer, in percent: what operators may borrow at most. Scans that need more than the rest keep it.
+/// Limit of the loan, in percent of the buffer. Scans that need more than the rest keep it.
 const LOAN_PERCENT_MAX: u64 = 75;
 
-/// The buffer becomes smaller for a process short of memory once in this time: what is given up is seen a little later.
+/// Interval between reductions of the buffer for a process that is short of memory. Released memory takes
+/// effect a little later.
 const RELIEF_EVERY: Duration = Duration::from_millis(50);
 
-/// Who lends: the engine's buffer.
+/// The lender: the engine's buffer.
 pub(crate) trait Buffer {
-    /// Its size, in bytes, with what it lends.
+    /// Its size with the loan, in bytes.
     fn bytes(&self) -> u64;
 
-    /// Lends so much instead of what was lent before, and says how much of that is free now; `None` if it is broken.
+    /// Changes the loan to `bytes`. Returns how much of it is free at once; `None` if the engine is broken.
     fn lend(&self, bytes: u64) -> Option<u64>;
 
-    /// Is offered so much beyond its size instead of what was offered before, and says how much it takes; `None` if it is
-    /// broken.
+    /// Changes the offer beyond the buffer's size to `bytes`. Returns how much the buffer takes; `None` if
+    /// the engine is broken.
     fn offer(&self, bytes: u64) -> Option<u64>;
 }
 
-/// What an engine's sessions share: load control, and what buffer and operators have of each other.
+/// The shared state of an engine's sessions: load control, and the loans and offers between buffer and
+/// operators.
 #[derive(Debug)]
 pub(crate) struct Lender {
     pub(crate) control: LoadControl,
-    /// `coscan.query_memory` if nobody says otherwise.
+    /// The default of `coscan.query_memory`.
     pub(crate) default_limit: u64,
     loan: Mutex<Loan>,
 }
@@ -51,15 +54,15 @@ pub(crate) struct Lender {
 struct Loan {
     /// For operators.
     operators: u64,
-    /// For nobody: the process is short of memory.
+    /// Unused, because the process is short of memory.
     process: u64,
     relieved: Option<Instant>,
-    /// What operators leave to the buffer.
+    /// The offer of operators to the buffer.
     offered: u64,
 }
 
 impl Lender {
-    /// With a limit for operators, in a process that `gauge` watches.
+    /// Creates the lender with a limit for operators, in a process that `gauge` watches.
     pub(crate) fn new(limit: u64, default_limit: u64, gauge: Gauge) -> Self {
         Lender { control: LoadControl::new(limit, gauge), default_limit, loan: Mutex::default() }
     }
@@ -68,7 +71,7 @@ impl Lender {
         lock(&self.loan)
     }
 
-    /// An operator wants more; whether it gets it, from the buffer if need be.
+    /// Grants an operator more memory, from the buffer if necessary. Returns whether it is granted.
     pub(crate) fn try_take(&self, buffer: &impl Buffer, id: RunId, asking: Asking, now: Instant) -> bool {
         let control = &self.control;
         if control.is_short() {
@@ -84,34 +87,34 @@ impl Lender {
         granted
     }
 
-    /// An operator has more, whatever there is.
+    /// Records memory that an operator has taken unconditionally.
     pub(crate) fn take(&self, buffer: &impl Buffer, id: RunId, bytes: u64) {
         self.control.take(id, bytes);
         self.make_room(buffer);
     }
 
-    /// An operator gives something back.
+    /// Returns memory of an operator.
     pub(crate) fn give_back(&self, buffer: &impl Buffer, id: RunId, bytes: u64, now: Instant) {
         if self.control.give_back(id, bytes, now) {
             self.settle(buffer);
         }
     }
 
-    /// Changes what operators of all queries together may have.
+    /// Sets the memory of all queries' operators together.
     pub(crate) fn set_limit(&self, buffer: &impl Buffer, bytes: u64) {
         self.control.set_limit(bytes);
         self.settle(buffer);
     }
 
-    /// Takes back of the offer what operators need.
+    /// Reduces the offer by the memory that operators need.
     fn make_room(&self, buffer: &impl Buffer) {
         if self.control.is_crowded() {
             self.offer(&mut self.lock(), buffer);
         }
     }
 
-    /// Offers the buffer what operators leave, in place of what was offered before. A little more is not worth the change, unless
-    /// it is all that the buffer can be offered.
+    /// Offers the buffer the memory that operators leave, in place of the previous offer. Ignores a small
+    /// increase unless it completes the largest possible offer.
     fn offer(&self, loan: &mut Loan, buffer: &impl Buffer) {
         let has_lent = loan.operators > 0 || loan.process > 0;
         let rest = if has_lent { 0 } else { self.control.left().min(self.default_limit) };
@@ -123,17 +126,17 @@ impl Lender {
         }
     }
 
-    /// Takes back all of the offer.
+    /// Withdraws the whole offer.
     fn withdraw(&self, loan: &mut Loan, buffer: &impl Buffer) {
         if loan.offered > 0 {
-            // A broken engine has no buffer that could give anything back.
+            // A broken engine has no buffer to return anything.
             let _ = buffer.offer(0);
             loan.offered = 0;
             self.control.set_offered(0);
         }
     }
 
-    /// Has the buffer lend what operators are short of; whether it does.
+    /// Makes the buffer lend the missing memory. Returns whether it does.
     fn borrow(&self, buffer: &impl Buffer, missing: u64) -> bool {
         let mut loan = self.lock();
         self.withdraw(&mut loan, buffer);
@@ -152,7 +155,7 @@ impl Lender {
         loan.operators - before >= missing
     }
 
-    /// The process is short of memory: the buffer becomes smaller.
+    /// Reduces the buffer, because the process is short of memory.
     fn relieve(&self, buffer: &impl Buffer, now: Instant) {
         let mut loan = self.lock();
         if loan.relieved.is_some_and(|at| now.saturating_duration_since(at) < RELIEF_EVERY) {
@@ -166,7 +169,8 @@ impl Lender {
         }
     }
 
-    /// A query has ended, or none has begun: the buffer gets back what operators do not use, and is offered what they leave.
+    /// Returns unused memory to the buffer and offers it the memory that operators leave. To be called when a
+    /// query has ended, and before the first one.
     pub(crate) fn settle(&self, buffer: &impl Buffer) {
         let mut loan = self.lock();
         if loan.operators > 0 || loan.process > 0 {
@@ -177,7 +181,7 @@ impl Lender {
             if loan.process < LOAN_STEP {
                 loan.process = 0;
             }
-            // A broken engine has no buffer to give anything back to.
+            // A broken engine has no buffer to which anything could be returned.
             let _ = buffer.lend(loan.operators + loan.process);
         }
         self.offer(&mut loan, buffer);

@@ -1,16 +1,18 @@
-//! Load control: which queries run, and what memory their operators may have.
+//! Load control: the admission of queries, and the memory of their operators.
 //!
-//! The engine's buffer bounds what scans hold. Hash tables, sorts and the build sides of joins are beside it, and
-//! many queries at the same time want more of that memory than there is. A query whose plan has such operators
-//! ([`demand`]) waits for admission while others hold what it needs ([`state`], [`control`]), but not for those whose
-//! readers have stopped ([`turn`]). Its operators take memory through a pool of its own ([`pool`]). The pool refuses
-//! requests so that operators spill, and borrows from the buffer when operators need more than their share
-//! ([`lender`]). A query that failed because of a refusal, and of which no row was output, runs again with more
-//! memory, at last alone and with joins that spill ([`exec`], [`attempt`], [`frugal`], [`compact`]). If it still does not fit, the
-//! error says which query and how much.
+//! The engine's buffer bounds the memory of scans. Hash tables, sorts and the build sides of joins are
+//! outside it, and many concurrent queries want more of that memory than there is. A query whose plan has
+//! such operators ([`demand`]) waits for admission while other queries hold the memory that it needs
+//! ([`state`], [`control`]). It does not wait for queries whose readers have stopped ([`turn`]).
 //!
-//! Memory that operators do not account for is seen at the process itself ([`gauge`]). Batches of wide rows, which
-//! are most of it, have fewer rows ([`batch_rows`]). Processors are not scheduled here.
+//! Each query has its own memory pool ([`pool`]). The pool refuses requests so that operators spill, and
+//! borrows from the buffer when operators need more than their share ([`lender`]). If a query fails after a
+//! refusal and no row was output, it runs again with more memory ([`exec`], [`attempt`]). In the end it runs
+//! alone and with joins that spill ([`frugal`], [`compact`]). If it still does not fit, the error names the
+//! query and the amount.
+//!
+//! Memory that operators do not account for is measured at the process ([`gauge`]). Batches of wide rows,
+//! which are most of it, have fewer rows ([`batch_rows`]). Load control does not schedule processors.
 
 mod attempt;
 mod batch_rows;

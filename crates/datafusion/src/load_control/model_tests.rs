@@ -1,11 +1,11 @@
-//! Random worlds of queries under admission: demands, refusals and further runs, cancellations and panics at every
-//! point, readers that stop, plans that are kept, a limit, a buffer and a process that change. Time is simulated, and
-//! one seed decides.
+//! Random worlds of queries under admission. They have demands, refusals and further runs, cancellations and
+//! panics at every point, readers that stop, plans that are kept, and a changing limit, buffer and process.
+//! Time is simulated, and one seed decides.
 //!
-//! At every step the accounts equal what operators have, grants stay within limit, loans and the stated excess, and operators
-//! and what the buffer is offered together stay within the limit, as long as operators do.
-//! When the faults stop, every query ends except those whose readers have stopped. Then these end too, and nothing is
-//! left: no run, no byte, no loan. Faults planted in the host have to be found.
+//! At every step the accounts equal the memory of operators. Grants stay within limit, loans and the stated
+//! excess. Operators and the offer to the buffer together stay within the limit as long as operators do. When
+//! the faults stop, every query ends except those whose readers have stopped. Then these end too, and nothing
+//! is left: no run, no byte, no loan. Faults planted in the host must be found.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -24,29 +24,29 @@ use super::turn::Turn;
 
 const MIB: u64 = 1 << 20;
 
-/// Of the process.
+/// The memory of the process.
 const MEMORY: u64 = 1 << 40;
 
-/// More ticks than any world needs when its faults have stopped.
+/// More ticks than any world needs after its faults have stopped.
 const ENDS_WITHIN: usize = 20_000;
 
-/// What the host forgets.
+/// An omission of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    /// To poll somebody who was woken.
+    /// Does not poll a query that was woken.
     WakeUp,
-    /// To check admission while time passes.
+    /// Does not check admission while time passes.
     Look,
-    /// To settle the loans when a query ends.
+    /// Does not settle the loans when a query ends.
     Loan,
-    /// To take back what the buffer was offered.
+    /// Does not take back the offer to the buffer.
     Offer,
-    /// To leave when it is cancelled.
+    /// Does not leave when it is cancelled.
     Leave,
-    /// To give back what the operators of a cancelled query had.
+    /// Does not return the memory of a cancelled query's operators.
     GiveBack,
-    /// To say that rows were output.
+    /// Does not report that rows were output.
     Shown,
 }
 
@@ -74,7 +74,7 @@ impl Buffer for Pretended {
     }
 }
 
-/// What wakes a query.
+/// The waker of a query.
 struct Reader {
     turn: Arc<Turn>,
     woken: AtomicBool,
@@ -114,11 +114,11 @@ struct World {
     clock: Arc<AtomicU64>,
     began: Instant,
     queries: Vec<Query>,
-    /// What operators of runs that are over have not given back, and whether a plan keeps it.
+    /// Memory that operators of ended runs have not returned, and whether a plan keeps it.
     ending: Vec<(RunId, u64, bool)>,
     outside: u64,
     limit_max: u64,
-    /// What was granted beyond the rules: to those whom nobody may refuse.
+    /// Grants beyond the rules, to requests that must not be refused.
     forced: u64,
     fault: Fault,
 }
@@ -167,12 +167,12 @@ impl World {
         self.began + Duration::from_millis(self.clock.load(Ordering::Relaxed))
     }
 
-    /// The host forgets this once in a while.
+    /// Returns, with low probability, whether the host makes this omission.
     fn forgets(&mut self, fault: Fault) -> bool {
         self.fault == fault && self.rng.u8(0..4) == 0
     }
 
-    /// One poll of a query that was woken.
+    /// Polls a query that was woken.
     fn poll(&mut self, at: usize) {
         if self.forgets(Fault::WakeUp) {
             self.queries[at].reader.woken.store(false, Ordering::Relaxed);
@@ -206,7 +206,7 @@ impl World {
         }
     }
 
-    /// What the operators of a query do.
+    /// One step of a query's operators.
     fn work(&mut self, at: usize, id: RunId) {
         let limit = self.lender.control.limit();
         if self.queries[at].steps == 0 {
@@ -253,7 +253,7 @@ impl World {
         }
     }
 
-    /// As a query's pool asks.
+    /// Requests memory as a query's pool does.
     fn asks(&mut self, id: RunId, asking: Asking) -> bool {
         let granted = match self.forgets(Fault::Offer) {
             true => self.lender.control.try_take(id, asking).is_ok(),
@@ -263,7 +263,7 @@ impl World {
             let control = &self.lender.control;
             let used: u64 = control.view().iter().map(|line| line.used).sum();
             let most = self.limit_max + self.buffer.bytes();
-            // What those have who cannot go back is granted beside what the others have already.
+            // Queries that cannot run again get their grants beside the memory of the others.
             let no_return = self.queries.iter().any(|query| query.shown) as u64 * (most + most / 2);
             let excess = most / 2 + 32 * MIB + PROMISE_MIN + self.forced + self.outside + no_return;
             assert!(used <= most + excess, "{used} bytes were granted of {most}");
@@ -271,7 +271,7 @@ impl World {
         granted
     }
 
-    /// A query that cannot run again is refused only what those like it and ended runs leave no room for.
+    /// A query that cannot run again is refused only if similar queries and ended runs leave no room.
     fn has_to_be_refused(&self, at: usize, asking: Asking) {
         let query = &self.queries[at];
         if !query.shown || self.lender.control.is_short() {
@@ -307,7 +307,7 @@ impl World {
         }
     }
 
-    /// The run is over: it leaves, and its operators end a little later, or a plan keeps what they had.
+    /// Ends the run: it leaves, and its operators end a little later, or a plan keeps their memory.
     fn end(&mut self, at: usize, well: bool) {
         let query = &mut self.queries[at];
         (query.over, query.inside) = (true, false);
@@ -329,7 +329,7 @@ impl World {
         let ending = std::mem::take(&mut self.ending);
         let (ends, stay): (Vec<_>, Vec<_>) = ending.into_iter().partition(|(_, _, keeps)| kept || !keeps);
         self.ending = stay;
-        // Who has nothing gives nothing back.
+        // Runs without memory return nothing.
         for (id, has, _) in ends.into_iter().filter(|(_, has, _)| *has > 0) {
             self.gives_back(id, has);
         }
@@ -342,7 +342,7 @@ impl World {
         }
     }
 
-    /// Something happens.
+    /// Takes one random step.
     fn step(&mut self) {
         let at = self.rng.usize(0..self.queries.len());
         match self.rng.u8(0..32) {
@@ -355,7 +355,7 @@ impl World {
                 let millis = self.rng.u64(0..8000);
                 self.pass(millis);
             }
-            // Cancelled, or in a panic: the stream is dropped wherever it is.
+            // Cancelled, or in a panic: the stream is dropped in any state.
             25 if self.rng.u8(0..3) == 0 => self.end(at, false),
             26 => self.queries[at].stopped = self.rng.u8(0..4) == 0,
             27 if self.rng.bool() => {
@@ -394,7 +394,7 @@ impl World {
         }
     }
 
-    /// The books are right.
+    /// Checks the accounts.
     fn check(&self) {
         let known = self.queries.iter().filter(|query| query.run.is_some()).map(|query| query.has);
         let left = self.ending.iter().map(|(_, has, _)| *has);
@@ -406,7 +406,7 @@ impl World {
         assert!(offered == 0 || self.buffer.lent.get() == 0, "it lends what it is offered");
     }
 
-    /// Nothing goes wrong any more: whoever reads comes to an end.
+    /// Runs the world without further faults until every query with a reader ends.
     fn ends(&mut self) {
         self.lender.control.say(1);
         for _ in 0..ENDS_WITHIN {
@@ -445,7 +445,7 @@ fn play(seed: u64, fault: Fault) {
         world.step();
     }
     world.ends();
-    // Readers that had stopped read on.
+    // Readers that had stopped continue.
     world.queries.iter_mut().for_each(|query| query.stopped = false);
     world.ends();
     world.nothing_is_left();

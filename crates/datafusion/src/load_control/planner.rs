@@ -1,5 +1,5 @@
-//! Puts plans under load control: the session's planner plans, and a plan that needs memory gets a root that asks for
-//! it.
+//! Puts plans under load control. The session's planner plans, and a plan that needs memory gets a root that
+//! requests it.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,7 +29,7 @@ use crate::error::panic_text;
 use crate::one_input::without;
 use crate::session::options::CoscanOptions;
 
-/// So much of a plan's text names a query.
+/// Limit of the plan text that names a query.
 const TEXT_MAX: usize = 240;
 
 /// A planner around another.
@@ -62,7 +62,7 @@ impl QueryPlanner for LoadControlPlanner {
         logical: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // Statistics of corrupt files make some of those panic who plan by them.
+        // Some code that plans by statistics panics on those of corrupt files.
         let planned =
             AssertUnwindSafe(self.inner.create_physical_plan(logical, session)).catch_unwind().await;
         let plan = planned.unwrap_or_else(|panic| {
@@ -71,8 +71,8 @@ impl QueryPlanner for LoadControlPlanner {
         })?;
         let options = session.config_options().extensions.get::<CoscanOptions>();
         let wanted = options.is_some_and(|options| options.enabled && options.load_control);
-        // It may contain plans of this planner, from tables that are queries. An inner one that waits for admission would
-        // wait for the outer one.
+        // The plan may contain plans of this planner, from tables that are queries. An inner one that waits
+        // for admission would wait for the outer one.
         let plan = without::<LoadControl>(plan)?;
         let endless = plan.boundedness().is_unbounded();
         if !wanted || endless || !needs_memory(&plan) || is_explained(logical) || is_view(logical) {
@@ -108,18 +108,18 @@ fn is_explained(logical: &LogicalPlan) -> bool {
     matches!(logical, LogicalPlan::Explain(_))
 }
 
-/// Whether what the plan reads can be read twice: a stream perhaps not.
+/// Returns whether the plan's inputs can be read twice, which a stream may not allow.
 fn can_be_read_again(plan: &Arc<dyn ExecutionPlan>) -> bool {
     !plan.is::<StreamingTableExec>() && plan.children().into_iter().all(can_be_read_again)
 }
 
-/// Whether the statement asks for the view of who waits, which has to work when everybody does.
+/// Returns whether the statement reads the view of waiting queries, which must work when all queries wait.
 fn is_view(logical: &LogicalPlan) -> bool {
     let is_scan_of_it = |node: &LogicalPlan| matches!(node, LogicalPlan::TableScan(scan) if scan.table_name.table().starts_with(view::NAME));
     logical.exists(|node| Ok(is_scan_of_it(node))).unwrap_or(false)
 }
 
-/// Whether the statement can be run twice.
+/// Returns whether the statement can be run twice.
 fn only_reads(logical: &LogicalPlan) -> bool {
     !matches!(
         logical,
@@ -131,7 +131,7 @@ fn only_reads(logical: &LogicalPlan) -> bool {
     )
 }
 
-/// The beginning of a plan's text, on one line.
+/// Returns the beginning of a plan's text, on one line.
 fn shortened(text: &str) -> String {
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((end, _)) = line.char_indices().nth(TEXT_MAX) {

@@ -1,8 +1,8 @@
-//! The memory of one query's operators: a pool that asks load control, and then the buffer.
+//! The memory pool of one query's operators. It asks load control, which may ask the buffer.
 //!
-//! A session may have a pool of its own in front, as the server's users have: memory of a query counts there as well.
-//! The pool of queries outside load control is [`QueryPool::outside`]; requests that come there through a query's
-//! pool are charged already.
+//! A session may have its own pool in front, as the server's users have. Memory of a query counts there as
+//! well. [`QueryPool::outside`] is the pool of queries outside load control. Requests that reach it through a
+//! query's pool are already charged.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,7 +20,7 @@ use super::run::{OUTSIDE, RunId};
 use super::state::{Asker, Asking};
 
 thread_local! {
-    /// Whether a query's pool asks its session's, so that what is asked for is charged already.
+    /// Whether a query's pool is asking its session's pool, so that the request is already charged.
     static CHARGED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -38,12 +38,12 @@ impl QueryPool {
         QueryPool { id, lender, engine, session }
     }
 
-    /// The pool of queries without load control.
+    /// Creates the pool of queries without load control.
     pub(crate) fn outside(lender: Arc<Lender>, engine: Engine) -> Self {
         QueryPool::new(OUTSIDE, lender, engine, Arc::<UnboundedMemoryPool>::default())
     }
 
-    /// Whether this is charged elsewhere.
+    /// Returns whether the request is charged elsewhere.
     fn is_charged(&self) -> bool {
         self.id == OUTSIDE && CHARGED.get()
     }
@@ -60,7 +60,7 @@ impl QueryPool {
         ask(&*self.session)
     }
 
-    /// Takes what was asked for.
+    /// Takes the requested memory.
     fn take(&self, consumer: &MemoryConsumer, has: u64, more: u64) -> Result<()> {
         let asking = Asking {
             has,
@@ -101,25 +101,26 @@ impl Buffer for Engine {
     }
 }
 
-/// What a repartition may not keep it writes out, and in some orders of reading it then waits for ever
-/// (apache/datafusion#24883). So it is not refused.
+/// Returns whether the consumer is a repartition. It spills when refused, and with some orders of reading it
+/// then waits forever (apache/datafusion#24883). So it is not refused.
 fn is_repartition(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with("RepartitionExec[")
 }
 
-/// What a hash join copies is left to what operators do not account for if it is no more than this.
+/// A hash join's copy of at most this size counts as memory that operators do not account for.
 const SMALL_COPY: u64 = 16 << 20;
 
-/// A hash join copies the batches of its build side into one when it has all of them, and asks for the table alone.
+/// Returns whether the consumer is a hash join. When it has all batches of its build side, it copies them
+/// into one and requests memory for the table alone.
 fn is_hash_join(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with("HashJoinInput")
 }
 
-/// Whether it is a merge of sorted batches.
+/// Returns whether the consumer is a merge of sorted batches.
 ///
-/// A merge asks for batches that its inputs have made already, when others may have taken what was left. It cannot spill,
-/// and its query fails with it. So a pool with a limit should let it have more than the limit: load control lets it have half
-/// as much again.
+/// A merge requests memory for batches that its inputs have already made, when other operators may have taken
+/// the rest. It cannot spill, and its query fails with it. So a pool with a limit should grant it more than
+/// the limit. Load control grants it up to one and a half times the limit.
 #[must_use]
 pub fn is_merge(consumer: &MemoryConsumer) -> bool {
     ["ExternalSorterMerge", "SortPreservingMergeExec"].iter().any(|name| consumer.name().starts_with(name))
@@ -173,7 +174,8 @@ impl MemoryPool for QueryPool {
             self.grow(reservation, additional);
             return Ok(());
         }
-        // The session first: what it refuses is never had, so that the run's peak stays within the session's limit.
+        // The session comes first. A request that it refuses is never granted, so the run's peak stays within
+        // the session's limit.
         let asked = self.session(|session| session.try_grow(reservation, additional));
         let asked = asked.inspect_err(|_| self.lender.control.note_refusal(self.id, more));
         asked.and_then(|()| {

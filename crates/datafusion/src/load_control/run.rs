@@ -1,4 +1,4 @@
-//! A run of a query: what it is promised, what it has, and whether waiting queries wait for it.
+//! A run of a query: its promise, its memory, and whether waiting queries wait for it.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -6,39 +6,39 @@ use std::time::{Duration, Instant};
 
 use super::turn::Turn;
 
-/// What names a run of a query in errors and in the view.
+/// The number of a run in errors and in the view.
 pub(crate) type RunId = u64;
 
-/// Queries without load control, which nobody waits for.
+/// Queries without load control, for which no query waits.
 pub(crate) const OUTSIDE: RunId = 0;
 
-/// The least that is promised, in bytes.
+/// The least promise, in bytes.
 pub(crate) const PROMISE_MIN: u64 = 4 << 20;
 
-/// How often a stranger's promise is corrected.
+/// Interval of corrections of a stranger's promise. A stranger is a query with an unknown plan.
 pub(crate) const TRIAL: Duration = Duration::from_millis(250);
 
-/// A stranger that has not asked for memory for so long is taken for one that needs little.
+/// A stranger that has not requested memory for this time is assumed to need little.
 pub(crate) const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// A stranger is promised so many times its peak while that grows, and afterwards.
+/// A stranger is promised so many times its peak while the peak grows, and afterwards.
 const GROWING: u64 = 4;
 const SETTLED: u64 = 2;
 
-/// A query that nobody has read for so long is not waited for.
+/// Other queries do not wait for a query that has not been read for this time.
 pub(crate) const UNREAD: Duration = Duration::from_secs(5);
 
-/// For so long a run that is over is waited for; its operators end in tasks of their own.
+/// Waiting queries wait this long for a run that is over, because its operators end in tasks of their own.
 pub(crate) const ENDING: Duration = Duration::from_secs(1);
 
-/// A further run has a plan that nobody else has: its operators give everything back, at the latest when a hash table that they
-/// are making is done.
+/// The same for a further run. No other query has its plan, so its operators return everything, at the latest
+/// when the hash table under construction is done.
 pub(crate) const ENDING_AGAIN: Duration = Duration::from_secs(30);
 
-/// What is known of a query.
+/// The description of a query.
 #[derive(Debug)]
 pub(crate) struct About {
-    /// What it is called in errors and in the view.
+    /// Its name in errors and in the view.
     pub(crate) text: String,
     /// The hash of its plan.
     pub(crate) plan: u64,
@@ -51,17 +51,17 @@ pub(crate) struct About {
 pub(crate) struct Run {
     pub(super) about: Arc<About>,
     pub(super) attempt: u32,
-    /// Who comes first is served first: a further run has the place of the first.
+    /// The place in the queue, in the order of arrival. A further run keeps the place of the first.
     pub(super) place: RunId,
     pub(crate) phase: Phase,
     pub(super) since: Instant,
-    /// When its promise was corrected last, and its peak then.
+    /// The time of the last correction of its promise, and its peak at that time.
     pub(super) looked: (Instant, u64),
     pub(super) turn: Arc<Turn>,
     pub(super) used: u64,
     pub(super) peak: u64,
     pub(super) refused: Option<Refused>,
-    /// Whether rows of it were output: it cannot run again.
+    /// Whether rows of it were output. Then it cannot run again.
     pub(super) shown: bool,
 }
 
@@ -70,44 +70,44 @@ pub(crate) enum Phase {
     Waiting {
         request: MemoryRequest,
         waker: Option<Waker>,
-        /// When its patience ends.
+        /// The end of its patience.
         until: Option<Instant>,
     },
     In {
         promised: u64,
-        /// Whether that is a guess, and what was guessed.
+        /// The guess, if the promise is one.
         guessed: Option<u64>,
     },
-    /// It is over, but its operators have not given everything back.
+    /// It is over, but its operators have not returned everything.
     Over,
     /// See [`OUTSIDE`].
     Outside,
 }
 
-/// What a run wants to have before it begins.
+/// The memory that a run requests before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemoryRequest {
-    /// What its plan took before, or, if nobody knows, a part of the limit.
+    /// The earlier peak of its plan, or, if that is unknown, a part of the limit.
     Usual,
     /// So many bytes.
     Bytes(u64),
-    /// Everything: nobody else with operators that need memory is in.
+    /// Everything: no other query with operators that need memory is admitted.
     All,
 }
 
-/// The last time an operator of a run was refused something.
+/// The last refusal to an operator of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// The most that the run has had.
+    /// The run's peak.
     pub(crate) peak: u64,
-    /// The largest request that was refused.
+    /// The largest refused request.
     pub(crate) more: u64,
     /// Whether the session's own pool refused, not load control.
     pub(crate) by_session: bool,
 }
 
 impl Run {
-    /// One that arrives, or that stands for those who never do.
+    /// Creates a run that arrives, or the one that represents queries without load control.
     pub(super) fn new(about: Arc<About>, place: RunId, phase: Phase, turn: Arc<Turn>, now: Instant) -> Self {
         let looked = (now, 0);
         Run {
@@ -134,12 +134,12 @@ impl Run {
         }
     }
 
-    /// Whether a refusal does not end its query.
+    /// Returns whether its query survives a refusal.
     pub(super) fn can_run_again(&self) -> bool {
         matches!(self.phase, Phase::Waiting { .. } | Phase::In { .. }) && !self.shown
     }
 
-    /// Whether waiting queries wait for it.
+    /// Returns whether waiting queries wait for it.
     pub(super) fn is_waited_for(&self, now: Instant) -> bool {
         match self.phase {
             Phase::Waiting { .. } | Phase::Outside => false,
@@ -151,7 +151,7 @@ impl Run {
         }
     }
 
-    /// The promise of a stranger follows what it turns out to need, within what was guessed and the room there is.
+    /// Adapts the promise of a stranger to its actual need, within the guess and the available room.
     pub(super) fn learn(&mut self, room: u64, now: Instant) {
         let charge = self.charge();
         let Phase::In { promised, guessed: Some(guessed) } = &mut self.phase else { return };

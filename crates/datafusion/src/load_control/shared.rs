@@ -7,23 +7,25 @@ use coscan_engine::Engine;
 use super::gauge::Gauge;
 use super::lender::Lender;
 
-/// The program itself, its threads and what is known of files and plans take about so many bytes.
+/// Memory of the program itself, its threads, and metadata of files and plans, in bytes.
 const PROGRAM_BYTES: u64 = 128 << 20;
 
-/// Of the rest, in percent: what buffer and operators have together, beside what operators do not account for.
+/// Share of buffer and operators in the rest, in percent. The remainder is for memory that operators do not
+/// account for.
 const BUFFER_AND_OPERATORS_PERCENT: u64 = 75;
 
-/// Operators get at least this much, however large the buffer.
+/// Least share of operators, however large the buffer.
 const OPERATORS_PERCENT_MIN: u64 = 10;
 
-/// What operators of all queries together have if nothing is said, beside a buffer in so much memory, in bytes.
+/// Returns the default memory of all queries' operators together, beside a buffer of `buffer_bytes` in a
+/// memory of `memory_bytes`. All are in bytes.
 pub fn default_query_memory(memory_bytes: u64, buffer_bytes: u64) -> u64 {
     let all = memory_bytes.saturating_sub(PROGRAM_BYTES) / 100 * BUFFER_AND_OPERATORS_PERCENT;
     all.saturating_sub(buffer_bytes).max(memory_bytes / 100 * OPERATORS_PERCENT_MIN)
 }
 
-/// The load control of an engine, which all its sessions share; the first one's word holds. The buffer is offered what operators
-/// leave.
+/// Returns the load control of an engine, which all its sessions share. The first session's setting holds.
+/// The buffer is offered the memory that operators leave.
 pub(crate) fn lender_of(engine: &Engine, query_memory: Option<u64>, process_memory: u64) -> Arc<Lender> {
     let lender = engine.companion(|| {
         let default = default_query_memory(process_memory, engine.buffer_bytes());

@@ -1,15 +1,16 @@
-//! Which queries are admitted, which wait, and how much memory each may have. Time is an argument.
+//! The state of admission: admitted and waiting queries, and their memory. Time is an argument.
 //!
-//! An admitted run is charged what it was promised or what its operators have, whichever is more. The charges of all
-//! runs stay within the limit of admission: queries wait, in the order of arrival, until their request fits. A
-//! promise is kept, with two exceptions. The promise of a plan that is not known yet follows what it turns out to
-//! need, checked every [`TRIAL`], so that a guess does not delay many small queries and many growing ones are not
-//! admitted at once. And a query whose reader has not read for [`UNREAD`] loses what it does not use.
+//! The charge of an admitted run is its promise or the memory of its operators, whichever is more. The
+//! charges of all runs stay within the limit of admission: queries wait, in the order of arrival, until their
+//! request fits. A promise is kept, with two exceptions. First, the promise of an unknown plan is corrected
+//! every [`TRIAL`] to its actual need. So a guess does not delay many small queries, and many growing ones
+//! are not admitted at once. Second, a query whose reader has not read for [`UNREAD`] loses its unused
+//! promise.
 //!
-//! No query waits forever. An admitted query never waits for memory: if it asks for more than there is, it is
-//! refused. Others wait only for runs that make progress, and for a time ([`super::run`]) for memory that operators of ended
-//! runs still have (a plan that is kept may have it as long as it exists). If there are none of these, the first waiting
-//! query is admitted with whatever is left.
+//! No query waits forever. An admitted query never waits for memory: a request beyond the available memory is
+//! refused. Other queries wait only for runs that make progress and, for a limited time ([`super::run`]), for
+//! memory that operators of ended runs still have. A plan that is kept may have such memory as long as it
+//! exists. If there are no such runs, the first waiting query is admitted with the remaining memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,48 +20,52 @@ use std::time::{Duration, Instant};
 use super::run::{About, MemoryRequest, OUTSIDE, PROMISE_MIN, Phase, Refused, Run, RunId, UNREAD};
 use super::turn::Turn;
 
-/// The part of the limit that a plan nobody knows is promised: so many are let in at once.
+/// An unknown plan is promised 1/N of the limit, so that N of them are admitted at once.
 const STRANGERS: u64 = 8;
 
-/// An operator is not refused so little: spilling less than that is no help, and some fail if they have nothing at all.
+/// Requests up to this size are not refused. Spilling so little is no help, and some operators fail if they
+/// have no memory.
 pub(crate) const NEVER_REFUSED: u64 = 1 << 20;
 
-/// Nor one that has nothing yet, as a sort between repartitions that have all there is: it could not even begin. One that
-/// spills fails if it has no room for a batch when it has spilled.
+/// Requests up to this size are not refused to an operator that has no memory, such as a sort between
+/// repartitions that hold everything: it could not begin. They are not refused to an operator that can spill
+/// either: it fails if it has no room for a batch after spilling.
 const NEVER_REFUSED_FIRST: u64 = 4 << 20;
 
-/// Beyond the limit by 1/N of it or by `SMALL_BEYOND_MIN`, whichever is more, small requests are refused, too; those of a run
-/// that is alone beyond what merges may have by `SMALL_BEYOND_MIN`.
+/// Small requests are refused above the limit plus 1/N of it, or plus `SMALL_BEYOND_MIN` if that is more.
+/// Those of a run that is alone are refused above the limit of merges plus `SMALL_BEYOND_MIN`.
 const SMALL_BEYOND: u64 = 4;
 const SMALL_BEYOND_MIN: u64 = 32 << 20;
 
-/// What is never refused while the process is at the end of its memory, to those who cannot spill.
+/// Requests up to this size are never refused to operators that cannot spill, even at the end of the
+/// process's memory.
 const NEVER_REFUSED_AT_THE_END: u64 = 128 << 10;
 
-/// Operators that cannot spill may have 1/N of the limit beyond it: a refusal fails their query.
+/// Operators that cannot spill may exceed the limit by 1/N of it, because a refusal fails their query.
 const BEYOND_SHARE: u64 = 8;
 
-/// Merges of sorted batches may have 1/N of the limit beyond it: they cannot spill, and what they ask for is there already.
-/// So may runs of which rows were output: a refusal ends their queries.
+/// Merges of sorted batches may exceed the limit by 1/N of it: they cannot spill, and their batches exist
+/// already. So may runs of which rows were output, because a refusal ends their queries.
 const NO_RETURN_SHARE: u64 = 2;
 
 /// Operators larger than 1/N of the limit spill when the process is short of memory.
 const SHORT_SHARE: u64 = 32;
 
-/// The buffer is offered what operators leave of the limit less 1/N: they take a little without changing the buffer.
+/// 1/N of the limit is not offered to the buffer, so that operators can take a little without changing the
+/// buffer.
 const OFFER_RESERVE: u64 = 4;
 
-/// Peaks that are remembered.
+/// Limit of the remembered peaks.
 const REMEMBERED_MAX: usize = 4096;
 
-/// The facts.
+/// The state of admission.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// What operators of all queries together may have, in bytes.
+    /// The memory of all queries' operators together, in bytes.
     pub(crate) limit: u64,
-    /// What the buffer lends them beyond that.
+    /// The buffer's loan beyond that.
     pub(crate) lent: u64,
-    /// What the buffer has of the limit while operators do not use it.
+    /// The part of the limit that the buffer has while operators do not use it.
     pub(crate) offered: u64,
     next: RunId,
     pub(crate) runs: BTreeMap<RunId, Run>,
@@ -72,41 +77,41 @@ pub(crate) struct State {
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     pub(crate) about: Arc<About>,
-    /// Its first run, if it was here before.
+    /// The query's first run, if this is a further one.
     pub(crate) first: Option<RunId>,
     pub(crate) attempt: u32,
     pub(crate) request: MemoryRequest,
     pub(crate) turn: Arc<Turn>,
 }
 
-/// How much of its memory the process has.
+/// The pressure on the process's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pressure {
-    /// Enough is left.
+    /// Enough memory is left.
     None,
-    /// Large operators have to spill.
+    /// Large operators must spill.
     Short,
-    /// Whoever came late has to give up.
+    /// Queries that came late must give up.
     End,
-    /// What is asked for is not there.
+    /// The request exceeds the process's memory.
     Beyond,
 }
 
-/// How an operator asks.
+/// A request of an operator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking {
     pub(crate) has: u64,
     pub(crate) more: u64,
-    /// What it is about to copy without asking.
+    /// The bytes that it will copy without a request.
     pub(crate) copies: u64,
     pub(crate) can_spill: bool,
     pub(crate) who: Asker,
 }
 
-/// Who asks, as far as that matters.
+/// The kind of the requesting operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// A merge of sorted batches, which asks again for those that the sort has.
+    /// A merge of sorted batches, which requests memory again that the sort already has.
     Merge,
     Other,
 }
@@ -120,14 +125,14 @@ pub(crate) struct Line {
     pub(crate) wants: u64,
     pub(crate) used: u64,
     pub(crate) peak: u64,
-    /// Who holds what it waits for.
+    /// The runs that hold the memory for which it waits.
     pub(crate) waits_for: Vec<RunId>,
     pub(crate) for_time: Duration,
     pub(crate) about: Arc<About>,
 }
 
 impl Line {
-    /// Whether waiting queries wait for it.
+    /// Returns whether waiting queries wait for it.
     pub(crate) fn is_waited_for(&self) -> bool {
         matches!(self.state, "running" | "ending")
     }
@@ -141,38 +146,38 @@ impl State {
         State { limit, lent: 0, offered: 0, next: OUTSIDE + 1, runs, peaks: HashMap::new() }
     }
 
-    /// The charges of all but one.
+    /// Returns the charges of all runs but one.
     pub(crate) fn charged(&self, but: Option<RunId>) -> u64 {
         self.runs.iter().filter(|(id, _)| Some(**id) != but).map(|(_, run)| run.charge()).sum()
     }
 
-    /// What operators of all runs have.
+    /// Returns the memory of all runs' operators.
     fn used_by_all(&self) -> u64 {
         self.runs.values().map(|run| run.used).sum()
     }
 
-    /// Whether they have nothing.
+    /// Returns whether operators have no memory.
     pub(crate) fn is_unused(&self) -> bool {
         self.used_by_all() == 0
     }
 
-    /// What they leave for the buffer.
+    /// Returns the memory that operators leave for the buffer.
     pub(crate) fn left(&self) -> u64 {
         (self.limit - self.limit / OFFER_RESERVE).saturating_sub(self.used_by_all())
     }
 
-    /// Whether they need what the buffer is offered.
+    /// Returns whether operators need the memory that the buffer is offered.
     pub(crate) fn is_crowded(&self) -> bool {
         self.offered > 0 && self.used_by_all().saturating_add(self.offered) > self.limit
     }
 
-    /// The charges of all but one that cannot run again.
+    /// Returns the charges of all other runs that cannot run again.
     fn charged_for_good(&self, but: RunId) -> u64 {
         let runs = self.runs.iter().filter(|(id, run)| **id != but && !run.can_run_again());
         runs.map(|(_, run)| run.charge()).sum()
     }
 
-    /// Whether a query waits for admission.
+    /// Returns whether a query waits for admission.
     pub(crate) fn somebody_waits(&self) -> bool {
         self.runs.values().any(|run| matches!(run.phase, Phase::Waiting { .. }))
     }
@@ -186,7 +191,7 @@ impl State {
         id
     }
 
-    /// What a run is promised if it comes in now, and what of that is a guess.
+    /// Returns the promise of a run if it is admitted at once, and the guess if the promise is one.
     fn promise(&self, run: &Run, request: MemoryRequest) -> (u64, Option<u64>) {
         let usual = (self.limit / STRANGERS).max(PROMISE_MIN);
         let (bytes, guess) = match request {
@@ -201,7 +206,7 @@ impl State {
         (bytes, guess.then_some(bytes))
     }
 
-    /// Corrects promises, and takes back those that are not kept any longer.
+    /// Corrects promises, and takes back those of queries that are not read.
     fn correct(&mut self, now: Instant) {
         let mut room = self.limit.saturating_sub(self.charged(None));
         for run in self.runs.values_mut() {
@@ -216,8 +221,9 @@ impl State {
         }
     }
 
-    /// Lets in whoever fits, first come first served; returns whom to wake, with those whose patience has ended. While the
-    /// process is short of memory, only those come in who have nobody to wait for.
+    /// Admits the queries that fit, in the order of arrival. Returns the tasks to wake, including those whose
+    /// patience has ended. While the process is short of memory, a query is admitted only if there is no run
+    /// for which it could wait.
     pub(crate) fn admit(&mut self, short: bool, now: Instant) -> Vec<Waker> {
         if !self.somebody_waits() {
             return Vec::new();
@@ -249,7 +255,7 @@ impl State {
         woken
     }
 
-    /// Whom to wake to hear that it waited too long.
+    /// Returns the tasks to wake because their patience has ended.
     fn out_of_patience(&mut self, now: Instant) -> Vec<Waker> {
         let late = |run: &mut Run| match &mut run.phase {
             Phase::Waiting { waker, until: Some(until), .. } if *until <= now => waker.take(),
@@ -273,25 +279,25 @@ impl State {
         }
     }
 
-    /// Whether others are inside of whom one was there before this run.
+    /// Returns whether a run that arrived before this one is admitted.
     fn has_elders(&self, run: &Run) -> bool {
         let inside = |other: &&Run| matches!(other.phase, Phase::In { .. });
         self.runs.values().filter(inside).any(|other| other.place < run.place)
     }
 
-    /// Whether nobody else is inside.
+    /// Returns whether no other run is admitted.
     fn is_alone(&self, id: RunId) -> bool {
         !self.runs.iter().any(|(other, run)| *other != id && matches!(run.phase, Phase::In { .. }))
     }
 
-    /// Whether a run has to do with what it has when the process is at the end of its memory: all but the one that came
-    /// first, and that one, too, when nobody else could give up instead.
+    /// Returns whether a run must manage with its memory when the process is at the end of its own. The
+    /// admitted run that arrived first is exempt, unless it is alone and no other run could give up instead.
     fn gives_up(&self, id: RunId) -> bool {
         let Some(run) = self.runs.get(&id) else { return false };
         matches!(run.phase, Phase::In { .. }) && (self.is_alone(id) || self.has_elders(run))
     }
 
-    /// An operator wants more; the error is what is missing.
+    /// Grants an operator more memory. The error is the missing number of bytes.
     pub(crate) fn try_take(&mut self, id: RunId, asking: Asking, pressure: Pressure) -> Result<(), u64> {
         let Asking { has, more, copies, can_spill, who } = asking;
         let all = has.saturating_add(more);
@@ -309,7 +315,7 @@ impl State {
         let limit = self.limit.saturating_add(self.lent);
         let no_return_limit = limit.saturating_add(limit / NO_RETURN_SHARE);
         let small_limit = match self.is_alone(id) {
-            // What its merges have leaves room for its sorts: nobody else could give way.
+            // The memory of its merges leaves room for its sorts, because no other run could give way.
             true => no_return_limit.saturating_add(SMALL_BEYOND_MIN),
             false => limit.saturating_add((limit / SMALL_BEYOND).max(SMALL_BEYOND_MIN)),
         };
@@ -324,7 +330,7 @@ impl State {
         };
         let small = all <= never_refused && wanted <= small_limit;
         let no_return = match who {
-            // Those that can run again are refused what they ask for next, and make room.
+            // Runs that can run again are refused their next requests, and make room.
             _ if run.shown && !can_spill => for_good.saturating_add(own) <= no_return_limit,
             Asker::Merge => wanted <= no_return_limit,
             Asker::Other => false,
@@ -357,14 +363,14 @@ impl State {
         }
     }
 
-    /// Rows of a run were output.
+    /// Records that rows of a run were output.
     pub(crate) fn note_shown(&mut self, id: RunId) {
         if let Some(run) = self.runs.get_mut(&id) {
             run.shown = true;
         }
     }
 
-    /// The session's pool refused an operator so much.
+    /// Records that the session's pool refused `more` bytes.
     pub(crate) fn note_refusal(&mut self, id: RunId, more: u64) {
         if let Some(run) = self.runs.get_mut(&id) {
             run.note_refusal(more, true);
@@ -380,7 +386,7 @@ impl State {
         self.runs.get(&id).map_or(0, |run| run.used)
     }
 
-    /// Whether that was the last of a run that is over.
+    /// Returns memory of a run. The result says whether it was the last of a run that is over.
     pub(crate) fn give_back(&mut self, id: RunId, bytes: u64) -> bool {
         let Some(run) = self.runs.get_mut(&id) else { return false };
         run.used = run.used.saturating_sub(bytes);
@@ -391,7 +397,7 @@ impl State {
         gone
     }
 
-    /// Everybody, in the order of arrival.
+    /// Returns all runs, in the order of arrival.
     pub(crate) fn view(&self, now: Instant) -> Vec<Line> {
         let holders = self.runs.iter().filter(|(_, run)| run.charge() > 0 && run.is_waited_for(now));
         let holders: Vec<RunId> = holders.map(|(id, _)| *id).collect();

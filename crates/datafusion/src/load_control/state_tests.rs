@@ -23,7 +23,7 @@ fn is_in(control: &LoadControl, id: RunId) -> bool {
     is_in_at(control, id, Instant::now())
 }
 
-/// Somebody whose reader reads.
+/// A query whose reader reads.
 fn arrive(
     control: &LoadControl,
     plan: u64,
@@ -115,7 +115,7 @@ fn refusals_leave_room_for_those_who_cannot_spill_and_for_promises() {
     assert_eq!(control.return_unused(), 91 * MIB);
 }
 
-/// A run that is over and still has 300 MiB; its query's plan is the first.
+/// A run that is over and still has 300 MiB. Its query's plan is the first.
 fn ended(control: &LoadControl, attempt: u32, now: Instant) -> RunId {
     let ended = arrive(control, 1, None, attempt, MemoryRequest::Usual);
     assert!(is_in(control, ended));
@@ -206,7 +206,7 @@ fn the_promise_of_a_stranger_follows_what_it_turns_out_to_need() {
     let (control, now) = (control(800 * MIB), Instant::now());
     let stranger = arrive(&control, 1, None, 1, MemoryRequest::Usual);
     assert!(is_in_at(&control, stranger, now));
-    // Somebody has to wait, or nobody looks.
+    // A query must wait, or no check takes place.
     let waits = arrive(&control, 2, None, 1, MemoryRequest::All);
     let promised = |after: Duration| {
         assert!(!is_in_at(&control, waits, now + after));

@@ -1,7 +1,8 @@
-//! Whether a query can continue or waits for its reader, who has rows or was woken and does nothing.
+//! The distinction between a query that can continue and one that waits for its reader. The reader has rows
+//! or was woken, and does nothing.
 //!
-//! A query that is not read keeps its memory and makes no progress. Others wait only for queries that make progress,
-//! so this has to be known.
+//! A query that is not read keeps its memory and makes no progress. Other queries wait only for queries that
+//! make progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,33 +11,33 @@ use std::time::{Duration, Instant};
 
 use futures::task::{ArcWake, waker};
 
-/// See the module's text.
+/// The side that must act; see the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Turn {
     epoch: Instant,
-    /// Nanoseconds after the epoch when the reader's turn began, and one; 0 while it is the query's.
+    /// The start of the reader's turn, in nanoseconds after the epoch, plus one; 0 during the query's turn.
     reader_since: AtomicU64,
 }
 
 impl Turn {
-    /// The reader's: it has to poll first.
+    /// Starts with the reader's turn, because it must poll first.
     pub(crate) fn new(now: Instant) -> Arc<Self> {
         Arc::new(Turn { epoch: now, reader_since: AtomicU64::new(1) })
     }
 
-    /// The query works, or waits for something other than its reader.
+    /// Starts the query's turn: it works, or waits for something other than its reader.
     pub(crate) fn of_query(&self) {
         self.reader_since.store(0, Ordering::Relaxed);
     }
 
-    /// The reader has rows, or was woken. It keeps a turn that it has.
+    /// Starts the reader's turn: it has rows, or was woken. Keeps the start of a current turn.
     pub(crate) fn of_reader(&self, now: Instant) {
         let nanos = now.saturating_duration_since(self.epoch).as_nanos();
         let since = u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(1);
         let _ = self.reader_since.compare_exchange(0, since, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// How long it has been the reader's turn.
+    /// Returns the duration of the reader's current turn.
     pub(crate) fn unread_for(&self, now: Instant) -> Duration {
         match self.reader_since.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
@@ -44,7 +45,7 @@ impl Turn {
         }
     }
 
-    /// Does a step of the query, and keeps account of whose turn it is.
+    /// Runs a step of the query and updates the turn.
     pub(crate) fn step<T>(
         self: &Arc<Self>,
         cx: &mut Context<'_>,
@@ -60,7 +61,7 @@ impl Turn {
     }
 }
 
-/// Wakes the reader and notes that it was woken.
+/// Wakes the reader and records it.
 struct Noticed {
     turn: Arc<Turn>,
     reader: Waker,

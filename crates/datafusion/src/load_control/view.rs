@@ -1,4 +1,5 @@
-//! `SELECT * FROM coscan_queries()`: which queries run, which wait, and for which others.
+//! `SELECT * FROM coscan_queries()`: the running and the waiting queries, and the queries for which they
+//! wait.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::session::options::CoscanOptions;
 /// The name of the table function.
 pub(crate) const NAME: &str = "coscan_queries";
 
-/// The queries of an engine that are under load control, of all sessions. What others ask is shown to administrators alone.
+/// The queries of an engine that are under load control, of all sessions. Only administrators see the text of
+/// other sessions' queries.
 #[derive(Debug)]
 pub(crate) struct QueriesFunction {
     lender: Arc<Lender>,

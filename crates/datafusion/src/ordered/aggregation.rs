@@ -1,5 +1,5 @@
-//! An aggregation chunk by chunk: what it is, and when chunks are such that it can be done. [`worker`](super::worker) does
-//! it.
+//! An aggregation chunk by chunk: its definition and its conditions on chunks. [`worker`](super::worker)
+//! executes it.
 
 use std::sync::Arc;
 
@@ -29,22 +29,22 @@ pub(crate) struct Candidate {
     pub(crate) group: usize,
     /// The column of the files.
     pub(crate) column: String,
-    /// The type that groups have.
+    /// The type of the groups.
     pub(crate) data_type: DataType,
     /// Whether chunks are declared to be clustered by it.
     pub(crate) declared: bool,
 }
 
-/// What is aggregated.
+/// The aggregation to compute.
 #[derive(Debug)]
 pub(crate) struct ChunkAggregation {
     pub(crate) spec: Arc<AggregateSpec>,
     pub(crate) scan: CScan,
     pub(crate) steps: Arc<[Step]>,
     pub(crate) candidates: Vec<Candidate>,
-    /// Whether the plan above wants groups in the order in which DataFusion makes them.
+    /// Whether the plan above wants groups in the order of DataFusion's aggregation.
     pub(crate) in_order: bool,
-    /// Whether it is done wherever it is right, worthwhile or not.
+    /// Whether to use it in every correct case, worthwhile or not.
     pub(crate) always: bool,
 }
 

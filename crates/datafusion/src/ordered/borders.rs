@@ -1,7 +1,8 @@
-//! What belongs to the borders of chunks: it waits aside until every chunk that may hold rows of it has been seen.
+//! The rows or groups at the borders of chunks. They wait until every chunk that may hold more of them has
+//! been seen.
 //!
-//! There are at most as many borders as chunks, whatever the number of values. Chunks that never come, because a dynamic
-//! filter rules them out, are not waited for: when no worker is left, what is there leaves.
+//! There are at most as many borders as chunks, whatever the number of values. Chunks that a dynamic filter
+//! rules out never come and need no wait: when the last worker leaves, the remaining borders are emitted.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -12,12 +13,12 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use super::ranges::Clustering;
 use crate::lock::lock;
 
-/// What waits at a border.
+/// The data that wait at a border.
 pub(super) trait AtBorder: Send {
-    /// What a chunk adds to it.
+    /// The contribution of a chunk.
     type More;
 
-    /// A chunk has this of the border.
+    /// Adds the contribution of a chunk.
     fn add(&mut self, more: Self::More) -> Result<()>;
 
     /// Bytes of memory.
@@ -40,12 +41,12 @@ struct State<T> {
 struct Waiting {
     /// Chunks that were not seen yet.
     chunks: usize,
-    /// Rows are lost: whoever had them was dropped, and the border with it.
+    /// Whether rows are lost, because a worker that had them was dropped. Then the border is dropped, too.
     given_up: bool,
 }
 
 impl<T: AtBorder> Borders<T> {
-    /// The borders of these chunks; `empty` is what waits at one before anything is added.
+    /// Creates the borders of these chunks. `empty` makes the initial data of a border.
     pub(super) fn new(
         clustering: &Clustering,
         reservation: MemoryReservation,
@@ -57,12 +58,13 @@ impl<T: AtBorder> Borders<T> {
         Borders { empty: Box::new(empty), state: Mutex::new(state) }
     }
 
-    /// A worker begins. It has to call [`Self::leave`] or [`Self::give_up`] in the end.
+    /// Adds a worker. It must call [`Self::leave`] or [`Self::give_up`] in the end.
     pub(super) fn join(&self) {
         self.lock().workers += 1;
     }
 
-    /// A chunk with these borders has been seen, and had this of them. Returns what is complete.
+    /// Records a chunk with these borders and its contributions to them. Returns the borders that are
+    /// complete.
     pub(super) fn seen(&self, borders: &[usize], more: Vec<(usize, T::More)>) -> Result<Vec<T>> {
         let mut state = self.lock();
         for (border, more) in more {
@@ -94,7 +96,7 @@ impl<T: AtBorder> Borders<T> {
         Ok(complete)
     }
 
-    /// A worker has found no more chunks. Returns what is left if it is the last.
+    /// Removes a worker that found no more chunks. The last one gets the remaining borders.
     pub(super) fn leave(&self) -> Result<Vec<T>> {
         let mut state = self.lock();
         state.workers -= 1;
@@ -105,8 +107,8 @@ impl<T: AtBorder> Borders<T> {
         Ok(std::mem::take(&mut state.held).into_values().collect())
     }
 
-    /// A worker is dropped with rows of these borders in its hands: nobody wants the rest of its partition, to which
-    /// they now belong.
+    /// Removes a worker that is dropped with rows of these borders. The borders' groups belong to the rest of
+    /// its partition, which the consumer does not want.
     pub(super) fn give_up(&self, borders: &[usize]) {
         let mut state = self.lock();
         state.workers -= 1;
@@ -116,7 +118,7 @@ impl<T: AtBorder> Borders<T> {
         }
     }
 
-    /// A panic elsewhere (in a user's own function) leaves a state that nobody reads: its query fails.
+    /// After a panic in other code, such as a user's own function, the query fails, so its state is not read.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         lock(&self.state)
     }

@@ -1,9 +1,10 @@
-//! What the partitions of one execution of a plan share.
+//! State that the partitions of one execution of a plan share.
 //!
-//! As everywhere in DataFusion where partitions meet, all partitions of one plan are one execution, whatever their
-//! contexts; a partition that is opened again begins another one.
+//! As in all nodes of DataFusion in which partitions meet, all partitions of one plan are one execution,
+//! whatever their contexts. A partition that is opened again begins another execution.
 //!
-//! What is shared is made by whichever partition is polled: one that is left alone half-way keeps nobody waiting.
+//! Any partition that is polled drives the computation of the shared state. So a partition that is not polled
+//! again delays no other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -14,7 +15,7 @@ use datafusion::execution::TaskContext;
 use crate::lock::lock;
 use crate::made_once::MadeOnce;
 
-/// The executions of a plan, which share a `T`, or know that there is none.
+/// The executions of a plan. The partitions of one share a `T`, or know that there is none.
 pub(super) struct Executions<T> {
     partitions: usize,
     known: Mutex<Vec<Arc<Execution<T>>>>,
@@ -24,7 +25,7 @@ pub(super) struct Executions<T> {
 pub(super) struct Execution<T> {
     context: Weak<TaskContext>,
     opened: Mutex<Vec<bool>>,
-    /// Whether a partition was dropped before its end: nobody may want the rest.
+    /// Whether a partition was dropped before its end. Then the consumer may not want the rest.
     given_up: AtomicBool,
     shared: MadeOnce<Option<Arc<T>>>,
 }
@@ -40,7 +41,7 @@ impl<T: Send + Sync + 'static> Executions<T> {
         Executions { partitions, known: Mutex::default() }
     }
 
-    /// Opens a partition of the execution that it belongs to.
+    /// Opens a partition, in the execution to which it belongs.
     pub(super) fn open(&self, partition: usize, context: &Arc<TaskContext>) -> Result<OpenPartition<T>> {
         if partition >= self.partitions {
             return internal_err!("{} partitions, partition {partition} was opened", self.partitions);
@@ -73,7 +74,7 @@ impl<T> Execution<T> {
         !lock(&self.opened)[partition]
     }
 
-    /// Whether all partitions are open now.
+    /// Marks a partition as open. Returns whether all partitions are open.
     fn opens(&self, partition: usize) -> bool {
         let mut opened = lock(&self.opened);
         opened[partition] = true;
@@ -82,7 +83,7 @@ impl<T> Execution<T> {
 }
 
 impl<T: Send + Sync + 'static> OpenPartition<T> {
-    /// What the partitions share; `make` is asked if nobody has made it yet.
+    /// Returns the state that the partitions share. The first caller's `make` creates it.
     pub(super) async fn shared<F>(&self, make: impl FnOnce() -> F) -> Result<Option<Arc<T>>>
     where
         F: Future<Output = Result<Option<Arc<T>>>> + Send + 'static,
@@ -90,7 +91,7 @@ impl<T: Send + Sync + 'static> OpenPartition<T> {
         self.execution.shared.get(make).await
     }
 
-    /// The partition has been read to its end.
+    /// Marks the partition as read to its end.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }

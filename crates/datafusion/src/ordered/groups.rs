@@ -1,8 +1,8 @@
 //! The groups of a chunk, or of a border, and the state of their functions.
 //!
-//! As long as keys come in order, ascending or descending in each column, equal keys are neighbours: a group is a run of
-//! rows, and nothing is looked up. The first key that is out of order makes a hash table of the groups there are, under
-//! the same numbers.
+//! While keys come in order, ascending or descending in each column, equal keys are adjacent. Then a group is
+//! a run of rows, and no look-up is needed. The first key out of order turns the groups into a hash table,
+//! with the same numbers.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use super::borders::AtBorder;
 use super::spec::AggregateSpec;
 
-/// See the module's documentation.
+/// A table of groups; see the module's documentation.
 pub(super) struct GroupTable {
     spec: Arc<AggregateSpec>,
     keys: Keys,
     accumulators: Vec<Box<dyn GroupsAccumulator>>,
-    /// The group of each row of the batch at hand.
+    /// The group of each row of the current batch.
     indices: Vec<usize>,
 }
 
@@ -36,15 +36,15 @@ enum Keys {
     Hashed(Box<dyn GroupValues>),
 }
 
-/// Groups with the state of their functions, to be merged elsewhere.
+/// Groups with the state of their functions, to be merged into another table.
 pub(super) struct GroupStates {
     keys: Vec<ArrayRef>,
-    /// Of each function.
+    /// By function.
     states: Vec<Vec<ArrayRef>>,
 }
 
 impl GroupTable {
-    /// No groups yet. Rows are expected to come in the order of the group `lead`.
+    /// Creates an empty table. Rows are expected in the order of the group `lead`.
     pub(super) fn new(spec: &Arc<AggregateSpec>, lead: usize) -> Result<Self> {
         let keys = if spec.has_runs { Keys::Runs(Runs::new(lead)) } else { Keys::Hashed(hashed(spec)?) };
         Ok(GroupTable {
@@ -55,7 +55,7 @@ impl GroupTable {
         })
     }
 
-    /// Adds rows, of which `groups` are the keys.
+    /// Adds rows with the keys `groups`.
     pub(super) fn add(&mut self, batch: &RecordBatch, groups: &[ArrayRef]) -> Result<()> {
         if batch.num_rows() == 0 {
             return Ok(());
@@ -68,7 +68,7 @@ impl GroupTable {
         Ok(())
     }
 
-    /// Adds groups that were made elsewhere.
+    /// Merges groups of another table.
     fn merge(&mut self, other: &GroupStates) -> Result<()> {
         if other.keys.first().is_none_or(|keys| keys.is_empty()) {
             return Ok(());
@@ -80,7 +80,7 @@ impl GroupTable {
         Ok(())
     }
 
-    /// Numbers the groups of these rows; returns how many groups there are.
+    /// Assigns group numbers to these rows. Returns the number of groups.
     fn assign(&mut self, groups: &[ArrayRef]) -> Result<usize> {
         if let Keys::Runs(runs) = &mut self.keys {
             if runs.add(groups, &mut self.indices)? {
@@ -107,7 +107,7 @@ impl GroupTable {
         }
     }
 
-    /// The results of all groups, keys first.
+    /// Returns the results of all groups, keys first.
     pub(super) fn into_results(mut self) -> Result<RecordBatch> {
         let mut columns = self.take_keys()?;
         for accumulator in &mut self.accumulators {
@@ -116,14 +116,14 @@ impl GroupTable {
         Ok(RecordBatch::try_new(Arc::clone(&self.spec.output), columns)?)
     }
 
-    /// All groups with the state of their functions.
+    /// Returns all groups with the state of their functions.
     pub(super) fn into_states(mut self) -> Result<GroupStates> {
         let keys = self.take_keys()?;
         let states = self.accumulators.iter_mut().map(|accumulator| accumulator.state(EmitTo::All));
         Ok(GroupStates { keys, states: states.collect::<Result<_>>()? })
     }
 
-    /// Whether there are no groups.
+    /// Returns whether there are no groups.
     pub(super) fn is_empty(&self) -> bool {
         match &self.keys {
             Keys::Runs(runs) => runs.len == 0,
@@ -141,7 +141,7 @@ impl GroupTable {
         keys + accumulators + self.indices.capacity() * size_of::<usize>()
     }
 
-    /// Whether a hash table was needed.
+    /// Returns whether a hash table was needed.
     pub(super) fn is_hashed(&self) -> bool {
         matches!(self.keys, Keys::Hashed(_))
     }
@@ -163,14 +163,14 @@ fn hashed(spec: &AggregateSpec) -> Result<Box<dyn GroupValues>> {
     new_group_values(Arc::clone(&spec.group_schema), &GroupOrdering::None)
 }
 
-/// Keys that came in order: in that of the leading column, and where it does not move in that of the others.
+/// Keys in order: by the leading column, and among its equal values by the others.
 struct Runs {
     lead: usize,
-    /// The keys of the groups, as they came.
+    /// The keys of the groups, in order of arrival.
     keys: Vec<Vec<ArrayRef>>,
     len: usize,
-    /// How each column ascends or descends where those before it, the leading one first, are equal, once that has been
-    /// seen.
+    /// The direction of each column within equal values of the columns before it, of which the leading one is
+    /// first. Set as soon as the column has moved.
     directions: Vec<Option<Ordering>>,
     bytes: usize,
 }
@@ -180,7 +180,7 @@ impl Runs {
         Runs { lead, keys: Vec::new(), len: 0, directions: Vec::new(), bytes: 0 }
     }
 
-    /// Numbers the groups of these rows, if their keys go on in order; otherwise nothing happens.
+    /// Assigns group numbers to these rows if their keys continue the order. Otherwise changes nothing.
     fn add(&mut self, groups: &[ArrayRef], indices: &mut Vec<usize>) -> Result<bool> {
         let mut directions = self.directions.clone();
         directions.resize(groups.len(), None);
@@ -218,7 +218,7 @@ impl Runs {
         Ok(true)
     }
 
-    /// Of the leading column first.
+    /// Returns the comparators of the columns, the leading one first.
     fn comparators(&self, left: &[ArrayRef], right: &[ArrayRef]) -> Result<Vec<DynComparator>> {
         let others = (0..left.len()).filter(|&column| column != self.lead);
         let columns = std::iter::once(self.lead).chain(others);
@@ -239,20 +239,20 @@ impl Runs {
     }
 }
 
-/// What a key is to the one before it.
+/// The relation of a key to the previous one.
 enum Step {
     Same,
     On,
     OutOfOrder,
 }
 
-/// Where keys change: bit `i` is about the rows `i` and `i + 1`.
+/// The places where keys change. Bit `i` compares the rows `i` and `i + 1`.
 struct Changes {
-    /// In any column.
+    /// Changes in any column.
     all: BooleanBuffer,
-    /// In the leading one.
+    /// Changes in the leading column.
     lead: BooleanBuffer,
-    /// All but the last rows of the leading column, and all but the first.
+    /// The leading column without its last row, and without its first.
     before: ArrayRef,
     after: ArrayRef,
 }
@@ -271,8 +271,9 @@ impl Changes {
         Ok(Changes { all, lead: of_lead, before, after })
     }
 
-    /// Whether the leading column alone shows that keys come in order: it moves wherever any column does, and in one
-    /// direction, which is `direction` if that is known. If nothing is shown, nothing happens.
+    /// Returns whether the leading column alone proves the order of keys. It does if it changes wherever any
+    /// column does, always in one direction, which must be `direction` if that is set. Sets `direction` on
+    /// success only.
     fn in_order_of_lead(&self, direction: &mut Option<Ordering>) -> Result<bool> {
         let moves = self.lead.count_set_bits();
         if self.before.null_count() + self.after.null_count() > 0 || self.all.count_set_bits() != moves {
@@ -288,7 +289,7 @@ impl Changes {
         Ok(*direction.get_or_insert(moved) == moved)
     }
 
-    /// The keys of the rows where they change, and of the first row if it `begins` a group.
+    /// Returns the keys of the rows where they change, and of the first row if it `begins` a group.
     fn firsts(&self, groups: &[ArrayRef], begins: bool) -> Result<Vec<ArrayRef>> {
         let mut firsts = BooleanBufferBuilder::new(self.all.len() + 1);
         firsts.append(begins);
@@ -298,7 +299,7 @@ impl Changes {
     }
 }
 
-/// From one key to the next. A column's direction is the one in which it moved first.
+/// Compares one key with the next. A column's direction is that of its first change.
 fn step(comparators: &[DynComparator], from: usize, to: usize, directions: &mut [Option<Ordering>]) -> Step {
     for (compare, direction) in comparators.iter().zip(directions) {
         match compare(from, to) {

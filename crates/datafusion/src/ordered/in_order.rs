@@ -1,10 +1,10 @@
-//! Rows that the plan above wants in an order, which DataFusion makes of scans in order: by what goes on when the query
-//! begins, they are made by chunks instead, and sorted.
+//! Aggregations in an order that the plan above needs. DataFusion computes them from scans in order. If the
+//! traffic at the start of the query favors it, they are computed by chunks instead, and sorted.
 //!
-//! A scan in order reads a table from its beginning, and nothing has to be sorted or held: while the disk is what it waits
-//! for, that costs nothing. But it cannot take what others read unless that comes next, and of a table in the buffer it uses
-//! no more than one group of files a partition, with an exchange between them. Where others read the table, or half of what
-//! is read is in the buffer, chunks are taken as they come.
+//! A scan in order reads a table from its beginning, and needs no sort and no memory for one. This costs
+//! nothing while it waits for the disk. But it shares the reads of others only if they come next. For a table
+//! in the buffer it uses no more than one group of files per partition, with an exchange between them. So if
+//! others read the table, or half of the data to read is in the buffer, chunks are taken as they come.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-/// What `EXPLAIN` says of when chunks are taken as they come.
+/// The condition for taking chunks as they come, for `EXPLAIN`.
 pub(super) const WHEN: &str = "others read the table or half of what is read is in the buffer";
 
-/// Whether chunks are taken as they come, and why.
+/// Returns whether chunks are taken as they come, and the reason.
 pub(super) fn as_they_come(traffic: &Traffic) -> (bool, String) {
     let Traffic { queries, bytes, resident_bytes, .. } = *traffic;
     let taken = queries > 0 || (resident_bytes > 0 && resident_bytes >= bytes - resident_bytes.min(bytes));
@@ -28,7 +28,7 @@ pub(super) fn as_they_come(traffic: &Traffic) -> (bool, String) {
     (taken, format!("{read} the table, {percent} % of what is read is in the buffer"))
 }
 
-/// The rows of a partition in this order.
+/// Sorts the rows of a partition.
 pub(super) fn sorted(
     rows: SendableRecordBatchStream,
     order: LexOrdering,

@@ -1,4 +1,4 @@
-//! The rows of inner chunks that may match an outer one: those that were kept for it, and those that are read.
+//! The rows of inner chunks that may match an outer chunk: rows kept for it, and rows to read.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use super::join::{Inner, SharedJoin};
 use super::kept::{KeyRange, RowsToKeep};
 use crate::scan::chunks::{ChunkReader, Piece};
 
-/// An outer chunk's visit to an inner table: what was kept for it, and what it reads.
+/// An outer chunk's visit to an inner table: the rows kept for it, and the chunks to read.
 pub(super) struct Visit {
     shared: Arc<SharedJoin>,
-    /// Which inner table.
+    /// The position of the inner table.
     at: usize,
-    /// Of the outer chunk; `None` if it holds nothing but nulls, which match nothing.
+    /// The range of the outer chunk; `None` if it holds only nulls, which match nothing.
     range: Option<KeyRange>,
     kept: Vec<RecordBatch>,
     to_read: Vec<usize>,
-    /// None as long as nothing is announced, or if there is nothing to read.
+    /// `None` until the chunks are announced, or if there is nothing to read.
     reader: Option<ChunkReader>,
 }
 
 impl Visit {
-    /// Takes what was kept for an outer chunk, as each does once.
+    /// Takes the rows that were kept for an outer chunk. Must be called once per outer chunk.
     pub(super) fn new(shared: &Arc<SharedJoin>, at: usize, outer: usize) -> Result<Self> {
         let inner = &shared.inner[at];
         let range = KeyRange::of(&shared.outer.clustering.chunks[outer])?;
@@ -42,7 +42,7 @@ impl Visit {
         Ok(Visit { shared: Arc::clone(shared), at, range, kept, to_read, reader: None })
     }
 
-    /// Announces what is read, if that was not done.
+    /// Announces the chunks to read, unless that is done.
     pub(super) async fn open(&mut self) -> Result<()> {
         if self.reader.is_none() && !self.to_read.is_empty() {
             let input = &self.shared.inner[self.at].input;
@@ -51,7 +51,7 @@ impl Visit {
         Ok(())
     }
 
-    /// The rows that may match.
+    /// Returns the rows that may match.
     pub(super) fn rows(mut self) -> Result<SendableRecordBatchStream> {
         let input = &self.shared.inner[self.at].input;
         let (schema, key) = (Arc::clone(&input.planned.schema), input.planned.key);
@@ -78,16 +78,16 @@ impl Visit {
 /// Reads inner chunks for an outer one.
 struct InnerRows {
     shared: Arc<SharedJoin>,
-    /// Which inner table.
+    /// The position of the inner table.
     at: usize,
-    /// None if there is nothing to read.
+    /// `None` if there is nothing to read.
     reader: Option<ChunkReader>,
     range: KeyRange,
     to_keep: Option<RowsToKeep>,
 }
 
 impl InnerRows {
-    /// The next rows in the range.
+    /// Returns the next rows in the range.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         let Inner { input: inner, kept } = &self.shared.inner[self.at];

@@ -1,5 +1,5 @@
-//! What an operator reads by chunks: a scan, what is done to its batches, and the key by which its chunks are clustered.
-//! What becomes of the rows is the operator's business.
+//! The input of an operator by chunks: a scan, steps on its batches, and the key by which its chunks are
+//! clustered. The operator decides what to do with the rows.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::scan::CScan;
 use crate::scan::chunks::SharedScan;
 use crate::scan::plan::ScanPlan;
 
-/// An input as it is planned.
+/// An input as planned.
 #[derive(Clone, Debug)]
 pub(crate) struct ChunkInput {
     pub(crate) scan: CScan,
@@ -40,8 +40,8 @@ pub(super) struct ClusteredInput {
 }
 
 impl ChunkInput {
-    /// The input for so many workers, or why its chunks are not known to be clustered. Costs footers that are not cached, and
-    /// keys that have to be read first.
+    /// Returns the input for `workers` workers, or the reason why its chunks are not known to be clustered.
+    /// Reads footers that are not cached, and keys where statistics prove nothing.
     pub(super) async fn clustered(
         &self,
         workers: usize,
@@ -56,8 +56,8 @@ impl ChunkInput {
 }
 
 impl ClusteredInput {
-    /// The rows after all steps, of a batch of one of the chunks. An error if their keys are not those that statistics
-    /// allow: that all rows with a key are found follows from statistics.
+    /// Applies all steps to a batch of a chunk. Fails if the keys are outside the bounds of the statistics,
+    /// because only these prove that all rows with a key are found.
     pub(super) fn rows(&self, chunk: usize, mut batch: RecordBatch) -> Result<RecordBatch> {
         for step in self.planned.steps.iter() {
             batch = step.apply(batch)?;

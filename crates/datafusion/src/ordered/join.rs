@@ -1,19 +1,21 @@
-//! Joins chunk by chunk: two or more tables that are clustered by the key they are joined on.
+//! Joins chunk by chunk, of two or more tables that are clustered by the join key.
 //!
-//! Chunks of the *outer* table come in any order, to all partitions. With each come the rows of the *inner* tables that may
-//! match: those of the chunks whose ranges overlap its range, which are few and neighbours. They are joined by themselves,
-//! with a hash table over one chunk for each join. Every outer row meets all its matches there, so that no border needs care,
-//! and any join can be done that gives each outer row its matches or says that it has none. Inner chunks at the ends of an
-//! outer range are read for both neighbours, as pages that straddle chunks are in 2007 section 6.1.
+//! Chunks of the *outer* table come in any order, to all partitions. Each comes with the rows of the *inner*
+//! tables that may match: those of the chunks whose ranges overlap its range. These chunks are few and
+//! adjacent. They are joined with the outer chunk alone, with a hash table over one chunk per join. So every
+//! outer row meets all its matches, and borders need no care. Every join type works that outputs each outer
+//! row with its matches or as unmatched. Inner chunks at the ends of an outer range are read for both
+//! neighbours, like pages that straddle chunks in 2007 section 6.1.
 //!
-//! Joins of inner tables with each other, by the same key, are right for the rows of a range: all that have one key are
-//! there. So these may be of any type.
+//! Joins of inner tables with each other, by the same key, may be of any type, because a range contains all
+//! rows of its keys.
 //!
-//! The buffer manager knows from the start which inner chunks go with each outer one: it reads them together, and hands out an
-//! outer chunk when they are in the buffer as well (2007, section 7.2: one scan of both tables). They are announced again
-//! when the outer chunk comes, as scans of their own, and read when its rows are there: nobody holds a chunk and waits for
-//! another. If other queries scan an inner table by itself when the join begins, inner chunks are announced when the rows of
-//! their outer one are there.
+//! The buffer manager knows the matching inner chunks of each outer chunk from the start. It reads them
+//! together, and delivers an outer chunk when its inner chunks are in the buffer, too (2007, section 7.2: one
+//! scan of both tables). When the outer chunk comes, they are announced again as scans of their own, and read
+//! after its rows. So no worker holds a chunk while it waits for another. If other queries scan an inner
+//! table alone when the join begins, inner chunks are announced only when the rows of their outer chunk are
+//! there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,17 +41,18 @@ use super::steps::Step;
 use crate::scan::chunks::{ChunkReader, Piece};
 use crate::scan::registration::Matching;
 
-/// The node of joins by chunks. If several tables may be the outer one, it is the one with which fewest rows are read.
+/// The node of joins by chunks. If several tables may be the outer one, the one with the fewest rows to read
+/// is chosen.
 pub(crate) type OrderedJoinExec = ByChunksExec<ChunkJoin>;
 
-/// What is joined.
+/// The joins to compute.
 #[derive(Debug)]
 pub(crate) struct ChunkJoin {
     /// The tables, from left to right.
     pub(crate) inputs: Vec<ChunkInput>,
-    /// The joins as they were planned: their keys, filters, types and projections hold for each chunk.
+    /// The joins as planned: their keys, filters, types and projections are used for each chunk.
     pub(crate) tree: JoinTree,
-    /// Whether it is done wherever it is right, worthwhile or not.
+    /// Whether to use it in every correct case, worthwhile or not.
     pub(crate) always: bool,
 }
 
@@ -58,11 +61,11 @@ pub(crate) struct ChunkJoin {
 pub(crate) enum JoinTree {
     /// A table, by its position.
     Input(usize),
-    /// A join, its sides, and what is done to its rows before another join has them.
+    /// A join, its sides, and the steps on its rows before the next join.
     Join { planned: Arc<dyn ExecutionPlan>, sides: Box<[JoinTree; 2]>, steps: Arc<[Step]>, schema: SchemaRef },
 }
 
-/// Which side may be the outer one.
+/// The side that may be the outer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OuterSide {
     Left,
@@ -71,7 +74,7 @@ enum OuterSide {
 }
 
 impl OuterSide {
-    /// `None` if a join of this type gives rows of both sides that have no match.
+    /// Returns `None` for a join type that outputs unmatched rows of both sides.
     fn of(join_type: JoinType) -> Option<Self> {
         match join_type {
             JoinType::Inner => Some(OuterSide::Either),
@@ -87,8 +90,8 @@ impl OuterSide {
 }
 
 impl JoinTree {
-    /// The tables that may be the outer one: each of its rows has all of its matches in a row or several, and no other rows
-    /// leave.
+    /// Returns the tables that may be the outer one. Each output row must belong to a row of the outer table,
+    /// so that its chunk yields all of them.
     pub(crate) fn outer(&self) -> Vec<usize> {
         match self {
             JoinTree::Input(at) => vec![*at],
@@ -104,7 +107,7 @@ impl JoinTree {
         }
     }
 
-    /// Whether a join makes its hash table of the rows of this table.
+    /// Returns whether a join builds its hash table from the rows of this table.
     fn is_built(&self, input: usize) -> bool {
         match self {
             JoinTree::Input(_) => false,
@@ -116,17 +119,17 @@ impl JoinTree {
     }
 }
 
-/// What the partitions of one execution share.
+/// The shared state of the partitions of one execution.
 pub(crate) struct SharedJoin {
     join: Arc<ChunkJoin>,
     pub(super) outer: ClusteredInput,
     /// The position of the outer table.
     outer_at: usize,
-    /// The others, in their order.
+    /// The other tables, in their order.
     pub(super) inner: Vec<Inner>,
     /// Whether inner chunks come with the outer ones.
     together: AtomicBool,
-    /// Outer chunks that came with inner ones, and those of them that had no rows.
+    /// The number of outer chunks that came with inner ones, and of those among them without rows.
     came: AtomicUsize,
     came_empty: AtomicUsize,
     partitions: usize,
@@ -136,18 +139,19 @@ pub(crate) struct SharedJoin {
 /// An inner table.
 pub(super) struct Inner {
     pub(super) input: ClusteredInput,
-    /// Its rows that are wanted again.
+    /// Rows that another outer chunk needs again.
     pub(super) kept: KeptRows,
 }
 
 impl Inner {
-    /// How many queries scan the table by itself. Where they do, what is in the buffer follows them: chunks that have to be there
-    /// at the same time would wait for each other, and outer ones be read again for them.
+    /// Returns the number of queries that scan the table alone. If there are any, the buffer's contents
+    /// follow them. Then chunks that must be in the buffer together would wait for each other, and outer
+    /// chunks would be read again.
     fn scans_apart(&self) -> usize {
         self.input.scan.traffic(&self.input.plan).apart
     }
 
-    /// What is read of it with each chunk of the outer table.
+    /// Returns the matching chunks of this table for each chunk of the outer table.
     fn read_with(&self, outer: &ClusteredInput) -> Matching {
         let ranges = outer.clustering.chunks.iter();
         let with = ranges.map(|range| match range.bounds {
@@ -158,7 +162,8 @@ impl Inner {
     }
 }
 
-/// How many rows are read of all tables: inner chunks for every outer one that they overlap.
+/// Returns the number of rows to read from all tables. Inner chunks count once per outer chunk that they
+/// overlap.
 fn rows_read<'a>(outer: &ClusteredInput, inner: impl Iterator<Item = &'a ClusteredInput>) -> u64 {
     let of_inner = |inner: &ClusteredInput| {
         let chunks = outer.clustering.chunks.iter().flat_map(|range| inner.clustering.overlapping(range));
@@ -167,7 +172,7 @@ fn rows_read<'a>(outer: &ClusteredInput, inner: impl Iterator<Item = &'a Cluster
     outer.rows_of_all() + inner.map(of_inner).sum::<u64>()
 }
 
-/// How many outer chunks overlap each inner one.
+/// Returns how many outer chunks overlap each inner chunk.
 fn visits(outer: &ClusteredInput, inner: &ClusteredInput) -> Vec<usize> {
     let mut visits = vec![0; inner.clustering.chunks.len()];
     let chunks = outer.clustering.chunks.iter().flat_map(|range| inner.clustering.overlapping(range));
@@ -175,7 +180,7 @@ fn visits(outer: &ClusteredInput, inner: &ClusteredInput) -> Vec<usize> {
     visits
 }
 
-/// Inner chunks of which rows are kept, for each partition.
+/// Inner chunks of which rows are kept, per partition.
 const KEPT_CHUNKS: usize = 2;
 
 impl ChunkOperator for ChunkJoin {
@@ -199,7 +204,8 @@ impl ChunkOperator for ChunkJoin {
         partitions: usize,
         context: Arc<TaskContext>,
     ) -> Result<Choice<SharedJoin>> {
-        // No keys are read of a table if statistics do not prove another one, which is not declared.
+        // Undeclared tables come first: no keys are read if statistics fail to prove the clustering of one of
+        // them.
         let mut order: Vec<usize> = (0..self.inputs.len()).collect();
         order.sort_by_key(|&at| self.inputs[at].declared);
         let mut inputs = BTreeMap::new();
@@ -259,13 +265,13 @@ impl ChunkOperator for ChunkJoin {
     }
 }
 
-/// Keys of a chunk are near each other: a table with a slot for each value between the least and the greatest is smaller
-/// than a hash table, and faster.
+/// Allows dense tables, with a slot for each value between the least and the greatest key. The keys of a
+/// chunk are close to each other, so such a table is smaller and faster than a hash table.
 fn with_dense_tables(context: &TaskContext) -> Arc<TaskContext> {
     let mut config = context.session_config().clone();
     let slots = &mut config.options_mut().execution.perfect_hash_join_small_build_threshold;
     *slots = DENSE_SLOTS.max(*slots);
-    // Expressions of a plan have their functions with them.
+    // Expressions of a plan contain their functions, so the context needs none.
     let context = TaskContext::default().with_session_config(config).with_runtime(context.runtime_env());
     Arc::new(context)
 }
@@ -273,8 +279,8 @@ fn with_dense_tables(context: &TaskContext) -> Arc<TaskContext> {
 /// Slots of four bytes.
 const DENSE_SLOTS: usize = 1 << 20;
 
-/// Whether all partitions have something to do and few inner chunks are read more than once, and why, if so many rows are
-/// read.
+/// Returns whether all partitions have work and few inner chunks are read more than once, if `read` rows are
+/// read, and the reason.
 fn is_worthwhile(
     inputs: &BTreeMap<usize, ClusteredInput>,
     outer: usize,
@@ -300,11 +306,12 @@ fn is_worthwhile(
     (read <= ROWS_READ_MAX, why)
 }
 
-/// Rows that are read for each row that there is.
+/// Limit of the rows read per existing row.
 const ROWS_READ_MAX: f64 = 1.5;
 
 impl SharedJoin {
-    /// The rows of a part of the joins for one chunk, of which these are the rows of each table; `joins` gets the joins.
+    /// Executes a subtree of the joins for one chunk, with these rows of each table. Appends the joins to
+    /// `joins`.
     fn rows_of(
         &self,
         tree: &JoinTree,
@@ -334,20 +341,20 @@ impl SharedJoin {
         }
     }
 
-    /// The chunks of an inner table that an outer one overlaps.
+    /// Returns the chunks of an inner table that an outer chunk overlaps.
     pub(super) fn overlapped<'a>(&self, inner: &'a Inner, outer: usize) -> &'a [usize] {
         inner.input.clustering.overlapping(&self.outer.clustering.chunks[outer])
     }
 
-    /// Rows of an inner chunk are kept for all outer ones that were not handed out yet.
+    /// Rows of an inner chunk are kept, so no outer chunk that is not handed out yet needs the chunk itself.
     pub(super) fn is_kept(&self, inner: &ClusteredInput, chunk: usize) {
         if self.together.load(Ordering::Relaxed) {
             self.outer.scan.unneed_matching(&inner.scan, &inner.plan, chunk);
         }
     }
 
-    /// An outer chunk came with inner ones. If many have no rows, the others come alone: what goes with them is read
-    /// when they have some.
+    /// Counts an outer chunk that came with inner ones. If many have no rows, the remaining ones come alone,
+    /// and their matching chunks are read only if they have rows.
     fn came_together(&self, is_empty: bool) {
         let came = self.came.fetch_add(1, Ordering::Relaxed) + 1;
         let empty =
@@ -362,11 +369,11 @@ impl SharedJoin {
     }
 }
 
-/// Inner chunks are read with outer ones unless, of so many outer ones, more than 1 / EMPTY_SHARE have no rows.
+/// Inner chunks come alone if, of at least `CAME_MIN` outer chunks, more than 1 / `EMPTY_SHARE` have no rows.
 const CAME_MIN: usize = 4;
 const EMPTY_SHARE: usize = 4;
 
-/// A join as it was planned, over the rows of one chunk.
+/// Builds a planned join over the rows of one chunk.
 fn of_chunk(
     planned: &Arc<dyn ExecutionPlan>,
     left: SendableRecordBatchStream,
@@ -374,7 +381,7 @@ fn of_chunk(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let planned = planned.downcast_ref::<HashJoinExec>();
     let planned = planned.ok_or_else(|| internal_datafusion_err!("not a hash join"))?;
-    // Not the planned join over other inputs: its dynamic filter is about all of its rows.
+    // A new join instead of the planned one over other inputs, whose dynamic filter is about all of its rows.
     let join = HashJoinExecBuilder::new(
         Arc::new(RestExec::new(left)),
         Arc::new(RestExec::new(right)),
@@ -397,10 +404,10 @@ pub(crate) struct JoinWorker {
     books: Books,
 }
 
-/// The join of the chunk at hand.
+/// The join of the current chunk.
 struct ChunkJoined {
     rows: SendableRecordBatchStream,
-    /// What gives them.
+    /// The joins that produce the rows.
     joins: Vec<Arc<dyn ExecutionPlan>>,
 }
 
@@ -413,7 +420,7 @@ impl ChunkJoined {
 }
 
 impl ChunkWorker for JoinWorker {
-    /// The next joined rows.
+    /// Returns the next joined rows.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(joined) = &mut self.joined {
@@ -441,7 +448,7 @@ impl ChunkWorker for JoinWorker {
 }
 
 impl JoinWorker {
-    /// An outer chunk's visits to all inner tables.
+    /// Returns an outer chunk's visits to all inner tables.
     fn visits(&self, chunk: usize) -> Result<Vec<Visit>> {
         (0..self.shared.inner.len()).map(|at| Visit::new(&self.shared, at, chunk)).collect()
     }
@@ -455,7 +462,7 @@ impl JoinWorker {
             visits.into_iter().map(|visit| visit.rows().map(Some)).collect::<Result<Vec<_>>>()?;
         tables.insert(shared.outer_at, Some(outer));
         if shared.join.tree.is_built(shared.outer_at) {
-            // The hash table's side: the join books it from here on.
+            // The build side of a hash table: the join accounts for the rows from here on.
             self.books.holds(0)?;
         }
         let mut joins = Vec::new();
@@ -463,8 +470,9 @@ impl JoinWorker {
         Ok(ChunkJoined { rows, joins })
     }
 
-    /// The rows of the next outer chunk, and the visits to the inner tables. It is given back before inner chunks are asked
-    /// for, so that nobody holds a chunk and waits for another. Where they came with it, they are announced before.
+    /// Returns the rows of the next outer chunk, and its visits to the inner tables. The chunk is released
+    /// before inner chunks are requested, so that no worker holds a chunk while it waits for another. If
+    /// inner chunks came with it, they are announced before its release.
     async fn outer_chunk(&mut self) -> Result<Option<(Vec<RecordBatch>, Vec<Visit>)>> {
         let mut rows = Vec::new();
         let mut visits = None;

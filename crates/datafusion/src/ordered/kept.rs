@@ -1,8 +1,9 @@
-//! Rows of inner chunks at the ends of outer ranges: they are read for one outer chunk and kept for its neighbours.
+//! Rows of inner chunks at the ends of outer ranges. They are read for one outer chunk and kept for its
+//! neighbours.
 //!
-//! What is kept is what passed the filters and may match other outer chunks than the one it was read for. It is little
-//! where chunks come in the order of their ranges, more or less, and limited otherwise: what was kept longest is
-//! forgotten, and read again if it is wanted. That something is kept makes a join fast, not right.
+//! Kept rows passed the filters and may match other outer chunks than the one for which they were read. They
+//! are few if chunks come roughly in the order of their ranges. Otherwise their number is limited: the oldest
+//! are dropped, and read again if needed. Kept rows make a join fast; its result does not depend on them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -16,15 +17,15 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use super::ranges::ChunkRange;
 use crate::lock::lock;
 
-/// The rows that are kept by one execution of a join.
+/// The rows that one execution of a join keeps.
 pub(super) struct KeptRows {
-    /// Chunks of which rows are kept at most.
+    /// Limit of the chunks of which rows are kept.
     chunks_max: usize,
     state: Mutex<State>,
 }
 
 struct State {
-    /// Of each inner chunk: how many outer chunks that overlap it have not asked for it yet.
+    /// For each inner chunk, the number of overlapping outer chunks that have not asked for it yet.
     visits: Vec<usize>,
     /// Oldest first.
     kept: VecDeque<Kept>,
@@ -38,13 +39,14 @@ struct Kept {
 }
 
 impl KeptRows {
-    /// `visits`: how many outer chunks overlap each inner one.
+    /// Creates the store. `visits` has the number of outer chunks that overlap each inner chunk.
     pub(super) fn new(visits: Vec<usize>, chunks_max: usize, reservation: MemoryReservation) -> Self {
         KeptRows { chunks_max, state: Mutex::new(State { visits, kept: VecDeque::new(), reservation }) }
     }
 
-    /// An outer chunk asks for an inner one, as each that overlaps it does once: all its rows that are in the outer range,
-    /// perhaps with others, if they were kept.
+    /// Records an outer chunk's request for an inner chunk. Each overlapping outer chunk must request it
+    /// once. Returns all rows of the chunk that are in the outer range, perhaps with others, if they were
+    /// kept.
     pub(super) fn visit(&self, chunk: usize) -> Option<Vec<RecordBatch>> {
         let mut state = self.lock();
         state.visits[chunk] = state.visits[chunk].saturating_sub(1);
@@ -55,12 +57,12 @@ impl KeptRows {
         state.remove(at)
     }
 
-    /// Whether somebody is going to ask for the chunk.
+    /// Returns whether an outer chunk will still ask for the chunk.
     pub(super) fn is_wanted(&self, chunk: usize) -> bool {
         self.lock().visits[chunk] > 0
     }
 
-    /// All rows of a chunk were read, and these are those that others may want. Whether they are kept.
+    /// Keeps the rows of a fully read chunk that other outer chunks may need. Returns whether they are kept.
     pub(super) fn keep(&self, chunk: usize, rows: Vec<RecordBatch>) -> bool {
         let bytes = rows.iter().map(RecordBatch::get_array_memory_size).sum();
         let mut state = self.lock();
@@ -70,7 +72,7 @@ impl KeptRows {
         if state.kept.len() >= self.chunks_max {
             state.remove(0);
         }
-        // Operators need the memory for something else: the rows are read again.
+        // Operators use the memory for other purposes: the rows are read again.
         let room = state.reservation.try_grow(bytes).is_ok();
         if room {
             state.kept.push_back(Kept { chunk, rows, bytes });
@@ -78,7 +80,7 @@ impl KeptRows {
         room
     }
 
-    /// Bytes of what is kept now.
+    /// Bytes of the kept rows.
     pub(super) fn bytes(&self) -> usize {
         self.lock().reservation.size()
     }
@@ -104,20 +106,21 @@ pub(super) struct KeyRange {
 }
 
 impl KeyRange {
-    /// The range of a chunk; `None` if it holds nothing but nulls.
+    /// Returns the range of a chunk; `None` if it holds only nulls.
     pub(super) fn of(chunk: &ChunkRange) -> Result<Option<Self>> {
         let Some((low, high)) = &chunk.bounds else { return Ok(None) };
         let bounds = (low.clone(), high.clone());
         Ok(Some(KeyRange { low: low.to_scalar()?, high: high.to_scalar()?, bounds }))
     }
 
-    /// Whether rows of the chunk may have keys that other ranges hold as well: outside of this one, or at its ends.
+    /// Returns whether rows of the chunk may have keys in other ranges: keys outside of this range, or at its
+    /// ends.
     pub(super) fn is_left_by(&self, chunk: &ChunkRange) -> bool {
         let inside = |(low, high): &(ScalarValue, ScalarValue)| *low > self.bounds.0 && *high < self.bounds.1;
         !chunk.bounds.as_ref().is_some_and(inside)
     }
 
-    /// The rows with keys in the range.
+    /// Returns the rows with keys in the range.
     pub(super) fn rows_inside(&self, batch: RecordBatch, key: usize) -> Result<RecordBatch> {
         let keys = batch.column(key);
         let inside = and(&gt_eq(keys, &self.low)?, &lt_eq(keys, &self.high)?)?;
@@ -128,20 +131,21 @@ impl KeyRange {
         })
     }
 
-    /// Which rows have keys that other ranges may hold.
+    /// Returns which rows have keys that other ranges may hold.
     fn rows_of_others(&self, keys: &ArrayRef) -> Result<BooleanArray> {
         Ok(or(&lt_eq(keys, &self.low)?, &gt_eq(keys, &self.high)?)?)
     }
 }
 
-/// Rows of the chunk at hand that are to be kept. They are copied: what is read shares its memory with other queries.
+/// Rows of the current chunk to keep. They are copied, because rows share the memory of the whole slice with
+/// other queries.
 pub(super) struct RowsToKeep {
     chunk: usize,
     rows: BatchCoalescer,
 }
 
 impl RowsToKeep {
-    /// None yet.
+    /// Creates an empty set.
     pub(super) fn new(chunk: usize, batch: &RecordBatch) -> Self {
         RowsToKeep { chunk, rows: BatchCoalescer::new(batch.schema(), BATCH_ROWS) }
     }
@@ -151,7 +155,7 @@ impl RowsToKeep {
         self.chunk
     }
 
-    /// Adds those rows that other ranges than `range` may hold.
+    /// Adds the rows that other ranges than `range` may hold.
     pub(super) fn add(&mut self, batch: &RecordBatch, key: usize, range: &KeyRange) -> Result<()> {
         let others = range.rows_of_others(batch.column(key))?;
         if others.true_count() > 0 {
@@ -160,14 +164,14 @@ impl RowsToKeep {
         Ok(())
     }
 
-    /// All of them.
+    /// Returns all of them.
     pub(super) fn into_rows(mut self) -> Result<Vec<RecordBatch>> {
         self.rows.finish_buffered_batch()?;
         Ok(std::iter::from_fn(|| self.rows.next_completed_batch()).collect())
     }
 }
 
-/// The rows of a batch that are chosen, without the memory of the others.
+/// Copies the chosen rows of a batch, without the memory of the others.
 pub(super) fn copied(batch: &RecordBatch, chosen: &BooleanArray) -> Result<RecordBatch> {
     let mut rows = BatchCoalescer::new(batch.schema(), batch.num_rows());
     rows.push_batch_with_filter(batch.clone(), chosen)?;
@@ -175,7 +179,7 @@ pub(super) fn copied(batch: &RecordBatch, chosen: &BooleanArray) -> Result<Recor
     Ok(rows.next_completed_batch().unwrap_or_else(|| RecordBatch::new_empty(batch.schema())))
 }
 
-/// Rows of a batch of what is kept.
+/// Rows of a kept batch.
 const BATCH_ROWS: usize = 8192;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Ranges of keys that were found by reading: an engine's sessions share them, so that keys of a version of a file are read
-//! once. Oldest files are forgotten first.
+//! Ranges of keys that were found by reading. An engine's sessions share them, so that the keys of a file
+//! version are read once. The oldest files are dropped first.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -10,10 +10,11 @@ use datafusion::arrow::datatypes::DataType;
 use super::ranges::ChunkRange;
 use crate::lock::lock;
 
-/// More ranges are not kept. One takes some two hundred bytes, and at most what [`super::measured`] allows for keys.
+/// Limit of the kept ranges. One takes about two hundred bytes, and at most the limit of [`super::measured`]
+/// for keys.
 const RANGES_MAX: usize = 1 << 15;
 
-/// A column of a version of a file, as values of a type.
+/// A column of a file version, as values of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileColumn {
     pub(super) file: FileId,
@@ -21,7 +22,7 @@ pub(super) struct FileColumn {
     pub(super) data_type: DataType,
 }
 
-/// See the module's text.
+/// The known ranges; see the module's documentation.
 #[derive(Default)]
 pub(super) struct KnownRanges(Mutex<State>);
 
@@ -34,13 +35,13 @@ struct State {
 }
 
 impl KnownRanges {
-    /// The range of a chunk, if it is known.
+    /// Returns the range of a chunk, if it is known.
     pub(super) fn get(&self, column: &FileColumn, chunk: usize) -> Option<ChunkRange> {
         let state = lock(&self.0);
         state.columns.get(column)?.get(&chunk).cloned()
     }
 
-    /// A chunk was read, and has this range.
+    /// Stores the range of a chunk that was read.
     pub(super) fn insert(&self, column: &FileColumn, chunk: usize, range: ChunkRange) {
         let mut state = lock(&self.0);
         let State { columns, oldest_first, ranges } = &mut *state;

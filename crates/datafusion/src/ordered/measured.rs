@@ -1,10 +1,10 @@
-//! How the chunks of a scan are clustered: by statistics, or, where somebody declared that they are and statistics do not
-//! prove it, by the keys themselves.
+//! The clustering of a scan's chunks, by statistics or by the keys themselves. Keys are read if the user
+//! declared the clustering and statistics do not prove it.
 //!
-//! Statistics do not prove it where a writer left them out, where they were made longer than the keys (text is cut), and
-//! where pages straddle pieces of a row group. Then the keys of those chunks, and of no others, are read before anything
-//! else is done; what is found is what is true of this version of the file. If ranges overlap all the same, the declaration
-//! is wrong: chunks are not clustered, and the plan that DataFusion made runs.
+//! Statistics do not prove it in three cases: a writer left them out, they are wider than the keys because
+//! text was truncated, or pages straddle pieces of a row group. Then the keys of only those chunks are read,
+//! before any other data. The result holds for this version of the file. If ranges still overlap, the
+//! declaration is wrong: chunks are not clustered, and the plan of DataFusion runs.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::error::from_engine;
 use crate::scan::chunks::SharedScan;
 use crate::scan::plan::ScanPlan;
 
-/// A key with more bytes is not kept as the end of a range.
+/// Limit of the bytes of a key that is kept as the end of a range.
 const KEY_BYTES_MAX: usize = 1 << 10;
 
 /// The column by which chunks may be clustered.
@@ -29,11 +29,11 @@ const KEY_BYTES_MAX: usize = 1 << 10;
 pub(super) struct Key<'a> {
     pub(super) column: &'a str,
     pub(super) data_type: &'a DataType,
-    /// Whether somebody declared that they are.
+    /// Whether the user declared the clustering.
     pub(super) declared: bool,
 }
 
-/// How the chunks of `plan` are clustered, or why they are not.
+/// Returns the clustering of the chunks of `plan`, or the reason why they are not clustered.
 pub(super) async fn clustering(
     scan: &SharedScan,
     plan: &Arc<ScanPlan>,
@@ -98,7 +98,7 @@ pub(super) async fn clustering(
     }
 }
 
-/// The range of the keys of a chunk; `None` if its ends are too long to be kept.
+/// Returns the range of the keys of a chunk; `None` if its ends are too long to keep.
 async fn range_of(mut chunk: Chunk, data_type: DataType) -> Result<Option<ChunkRange>> {
     let mut ends: Option<(MinAccumulator, MaxAccumulator)> = None;
     let mut nulls = false;
@@ -129,7 +129,8 @@ async fn range_of(mut chunk: Chunk, data_type: DataType) -> Result<Option<ChunkR
     Ok(Some(ChunkRange { bounds, nulls, borders: Vec::new() }))
 }
 
-/// The chunks whose ranges are not known or have more than an end in common with another one, and two of the latter.
+/// Returns the chunks whose range is unknown or shares more than an end with another, and two chunks that
+/// overlap.
 fn in_doubt(ranges: &[Option<ChunkRange>]) -> (Vec<usize>, Option<(usize, usize)>) {
     let bounds = |chunk: usize| ranges[chunk].as_ref().and_then(|range| range.bounds.as_ref());
     let mut doubtful = vec![false; ranges.len()];
@@ -138,7 +139,7 @@ fn in_doubt(ranges: &[Option<ChunkRange>]) -> (Vec<usize>, Option<(usize, usize)
     let mut in_order: Vec<usize> = (0..ranges.len()).filter(|&chunk| bounds(chunk).is_some()).collect();
     in_order.sort_by(|&a, &b| bounds(a).partial_cmp(&bounds(b)).unwrap_or(std::cmp::Ordering::Equal));
     let mut pair = None;
-    // The chunk whose range ends last of those before.
+    // The earlier chunk whose range has the greatest end.
     let mut last: Option<usize> = None;
     for chunk in in_order {
         if let (Some((_, end)), Some((low, high))) = (last.and_then(bounds), bounds(chunk)) {
@@ -155,7 +156,7 @@ fn in_doubt(ranges: &[Option<ChunkRange>]) -> (Vec<usize>, Option<(usize, usize)
     ((0..ranges.len()).filter(|&chunk| doubtful[chunk]).collect(), pair)
 }
 
-/// What two chunks have in common, in words.
+/// Describes the overlap of two chunks.
 fn overlap(plan: &ScanPlan, ranges: &[Option<ChunkRange>], one: usize, other: usize) -> String {
     let chunk = |at: usize| {
         let chunk = &plan.chunks[at];

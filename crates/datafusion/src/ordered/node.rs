@@ -1,8 +1,8 @@
-//! The node of the plan for what is done chunk by chunk: if statistics prove that this is right, when the files are known;
-//! otherwise the operator that DataFusion planned runs.
+//! The plan node of operators by chunks. It runs the operator if statistics prove it right once the files are
+//! known. Otherwise the operator that DataFusion planned runs.
 //!
-//! What is done is a [`ChunkOperator`]'s business. Here is what all of them have in common: the place in the plan, and how
-//! the partitions of an execution find each other.
+//! A [`ChunkOperator`] defines the computation. This module has the common part: the place in the plan, and
+//! the shared state of an execution's partitions.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -27,47 +27,47 @@ use super::executions::Executions;
 use super::in_order::sorted;
 use crate::one_input::with_children;
 
-/// What can be done chunk by chunk in place of an operator of DataFusion.
+/// An operation that can be computed chunk by chunk in place of an operator of DataFusion.
 pub(crate) trait ChunkOperator: fmt::Debug + Send + Sync + 'static {
     /// The name of its node.
     const NAME: &'static str;
-    /// What the partitions of an execution share.
+    /// The shared state of the partitions of an execution.
     type Shared: Send + Sync + 'static;
     /// One partition.
     type Worker: ChunkWorker;
 
-    /// What has to be known of the chunks, as `EXPLAIN` shows it.
+    /// The condition on the chunks, as `EXPLAIN` shows it.
     fn condition(&self) -> String;
 
-    /// Whether it is proven that the operator is right, and it is worthwhile. Costs footers that are not cached.
+    /// Decides whether the operator is proven right and is worthwhile. Reads footers that are not cached.
     fn prepare(
         self: Arc<Self>,
         partitions: usize,
         context: Arc<TaskContext>,
     ) -> impl Future<Output = Result<Choice<Self::Shared>>> + Send + 'static;
 
-    /// One partition of an execution.
+    /// Creates one partition of an execution.
     fn worker(
         shared: Arc<Self::Shared>,
         books: Books,
     ) -> impl Future<Output = Result<Self::Worker>> + Send + 'static;
 }
 
-/// Whether an operator works by chunks, and why, as `EXPLAIN ANALYZE` says it.
+/// The choice between chunks and DataFusion's plan, with its reason for `EXPLAIN ANALYZE`.
 pub(crate) enum Choice<S> {
-    /// The partitions share this.
+    /// By chunks, with this shared state.
     ByChunks(Arc<S>, String),
-    /// What DataFusion planned runs.
+    /// The plan of DataFusion.
     Otherwise(String),
 }
 
 /// One partition of an operator.
 pub(crate) trait ChunkWorker: Send + 'static {
-    /// The next rows; `None` at the end. Dropping it at any time gives back what it holds.
+    /// Returns the next rows; `None` at the end. Dropping the worker at any time releases what it holds.
     fn next(&mut self) -> impl Future<Output = Result<Option<RecordBatch>>> + Send;
 }
 
-/// What a partition books its memory and its work on.
+/// The accounts of a partition's memory and work.
 pub(crate) struct Books {
     pub(super) baseline: BaselineMetrics,
     reservation: MemoryReservation,
@@ -88,50 +88,51 @@ impl Books {
         }
     }
 
-    /// A metric that the operator counts.
+    /// Creates a metric of the operator.
     pub(super) fn counter(&self, name: &'static str) -> Count {
         MetricBuilder::new(&self.metrics).counter(name, self.partition)
     }
 
-    /// The partition holds so many bytes.
+    /// Sets the bytes that the partition holds.
     pub(super) fn holds(&self, bytes: usize) -> Result<()> {
         self.reservation.try_resize(bytes)?;
         self.peak.set_max(bytes);
         Ok(())
     }
 
-    /// The partition holds so many bytes more.
+    /// Adds to the bytes that the partition holds.
     pub(super) fn holds_more(&self, bytes: usize) -> Result<()> {
         self.holds(self.reservation.size() + bytes)
     }
 
-    /// Others book so many bytes for this partition.
+    /// Notes bytes that others account for on behalf of this partition.
     pub(super) fn held_elsewhere(&self, bytes: usize) {
         self.peak.set_max(self.reservation.size() + bytes);
     }
 }
 
-/// See the module's text.
+/// The node; see the module's documentation.
 pub(crate) struct ByChunksExec<O: ChunkOperator> {
     operator: Arc<O>,
-    /// What computes the same without knowing anything of chunks.
+    /// An equivalent plan that does not depend on chunks.
     otherwise: Arc<dyn ExecutionPlan>,
     /// The order of the rows in each partition, if the plan above relies on it.
     order: Option<LexOrdering>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     executions: Executions<O::Shared>,
-    /// What the first execution did, and why.
+    /// The first execution's choice, and its reason.
     chosen: Arc<OnceLock<String>>,
 }
 
 impl<O: ChunkOperator> ByChunksExec<O> {
-    /// `operator` in place of `otherwise`.
+    /// Creates a node for `operator` in place of `otherwise`.
     pub(crate) fn new(operator: O, otherwise: Arc<dyn ExecutionPlan>) -> Self {
         ByChunksExec::in_order(operator, otherwise, None)
     }
 
-    /// `operator` in place of `otherwise`, which gives its rows in this order, if there is one: so does this node.
+    /// Creates a node for `operator` in place of `otherwise`. If `order` is given, both emit their rows in
+    /// this order.
     pub(crate) fn in_order(
         operator: O,
         otherwise: Arc<dyn ExecutionPlan>,
@@ -152,8 +153,8 @@ impl<O: ChunkOperator> ByChunksExec<O> {
     }
 }
 
-/// The properties of a node that gives the rows of `plan`, to as many partitions, but to any of them, and in this order or
-/// none.
+/// Returns the properties of a node that emits the rows of `plan` to as many partitions, in any distribution,
+/// and in this order or none.
 fn properties(plan: &Arc<dyn ExecutionPlan>, order: Option<LexOrdering>) -> PlanProperties {
     let mut equivalence = plan.equivalence_properties().clone();
     equivalence.clear_orderings();
@@ -199,7 +200,7 @@ impl<O: ChunkOperator> ExecutionPlan for ByChunksExec<O> {
         vec![&self.otherwise]
     }
 
-    /// Over another plan than the one it was made for, nothing is proven: the other plan stands for itself.
+    /// Nothing is proven over another plan than the original one, so that plan itself replaces the node.
     fn replace_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
@@ -244,7 +245,7 @@ impl<O: ChunkOperator> ExecutionPlan for ByChunksExec<O> {
                         Choice::ByChunks(shared, why) => (Some(shared), format!("by chunks: {why}")),
                         Choice::Otherwise(why) => (None, format!("as below: {why}")),
                     };
-                    // An earlier execution has said so already.
+                    // An earlier execution has set it already.
                     let _ = chosen.set(text);
                     Ok(shared)
                 }

@@ -1,6 +1,8 @@
-//! Which values of a column a piece of a row group may hold: those of the pages with rows of it, by the column index.
+//! The values of a column that a piece of a row group may hold: those of the pages with rows of the piece, by
+//! the column index.
 //!
-//! Where a page of the column straddles the border of two pieces, their ranges overlap and chunks are not clustered.
+//! If a page of the column straddles the border of two pieces, their ranges overlap and chunks are not
+//! clustered.
 
 use std::cmp::Ordering;
 
@@ -13,8 +15,8 @@ use crate::file::plan::FilePlan;
 use crate::ordered::ranges::ChunkRange;
 use crate::scan::plan::PlannedChunk;
 
-/// The range of a column of a file, whose leaf this is; `None` if the file does not say. Cost: linear in the column's pages
-/// of the row group.
+/// Returns the range of a column of a file, with this leaf; `None` if the file lacks the statistics. Cost:
+/// linear in the column's pages of the row group.
 pub(crate) fn piece_range(
     file: &FilePlan,
     column: &str,

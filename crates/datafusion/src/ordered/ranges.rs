@@ -1,8 +1,8 @@
-//! Which values of a column each chunk of a scan may hold, as far as statistics prove it.
+//! The values of a column that each chunk of a scan may hold, as far as statistics prove it.
 //!
-//! Chunks are *clustered* by a column if their ranges of values have at most end points in common. A value that lies in
-//! several ranges is a *border*; rows with any other value are all in one chunk. Null is a border of all chunks that may
-//! hold nulls. Nothing is assumed about the order of rows inside a chunk.
+//! Chunks are *clustered* by a column if their ranges of values share at most end points. A value that lies
+//! in several ranges is a *border*. Rows with any other value are all in one chunk. Null is a border of all
+//! chunks that may hold nulls. The order of rows inside a chunk does not matter.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::scan::plan::ScanPlan;
 /// The range of one chunk.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ChunkRange {
-    /// The least and the greatest value there may be; none if there is nothing but nulls.
+    /// The least and the greatest possible value; `None` if there are only nulls.
     pub(crate) bounds: Option<(ScalarValue, ScalarValue)>,
     /// Whether there may be nulls.
     pub(crate) nulls: bool,
-    /// The borders that rows of the chunk may belong to, by position in [`Clustering::borders`].
+    /// The borders to which rows of the chunk may belong, by position in [`Clustering::borders`].
     pub(crate) borders: Vec<usize>,
 }
 
@@ -35,11 +35,11 @@ pub(crate) struct ChunkRange {
 pub(crate) struct Border {
     /// The value; a null for nulls.
     pub(crate) value: ScalarValue,
-    /// How many chunks may hold it.
+    /// The number of chunks that may hold it.
     pub(crate) chunks: usize,
 }
 
-/// How the chunks of a scan are clustered by a column.
+/// The clustering of a scan's chunks by a column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Clustering {
     /// By position in the plan.
@@ -47,20 +47,21 @@ pub(crate) struct Clustering {
     pub(crate) borders: Vec<Border>,
     /// The chunks that hold values, in the order of their ranges.
     in_order: Vec<usize>,
-    /// How many chunks had their keys read to find out, for this query.
+    /// The number of chunks whose keys were read for this query to find the clustering.
     pub(crate) keys_read: usize,
 }
 
-/// What statistics say of a column of the files of a plan.
+/// The statistics of a column of the files of a plan.
 pub(crate) struct Statistics {
-    /// By position of the chunk in the plan; none where they say nothing.
+    /// By position of the chunk in the plan; `None` without statistics.
     pub(crate) ranges: Vec<Option<ChunkRange>>,
-    /// Where the column is, by position of the file.
+    /// The position of the column, by position of the file.
     pub(crate) roots: Roots,
 }
 
 impl Statistics {
-    /// Of the column of that name; `None` if it does not have this type in every file.
+    /// Returns the statistics of the column with this name; `None` if it does not have this type in every
+    /// file.
     pub(crate) fn of(plan: &ScanPlan, column: &str, data_type: &DataType) -> Result<Option<Self>> {
         let (mut ranges, mut roots) = (Vec::with_capacity(plan.chunks.len()), vec![None; plan.files.len()]);
         let mut known: Option<(usize, FileRanges)> = None;
@@ -86,7 +87,7 @@ impl Statistics {
 }
 
 impl Clustering {
-    /// The clustering of chunks with these ranges; `None` if they overlap.
+    /// Returns the clustering of chunks with these ranges; `None` if they overlap.
     pub(crate) fn new(mut chunks: Vec<ChunkRange>) -> Option<Self> {
         let mut in_order: Vec<usize> = (0..chunks.len()).filter(|&at| chunks[at].bounds.is_some()).collect();
         let mut comparable = true;
@@ -129,12 +130,12 @@ impl Clustering {
         Some(Clustering { chunks, borders, in_order, keys_read: 0 })
     }
 
-    /// The same, found by reading the keys of so many chunks.
+    /// Records that the keys of `keys_read` chunks were read.
     pub(crate) fn after_reading(self, keys_read: usize) -> Self {
         Clustering { keys_read, ..self }
     }
 
-    /// The chunks whose ranges have values in common with `range`.
+    /// Returns the chunks whose ranges share values with `range`.
     pub(crate) fn overlapping(&self, range: &ChunkRange) -> &[usize] {
         let Some((low, high)) = &range.bounds else { return &[] };
         let bounds = |chunk: &usize| self.chunks[*chunk].bounds.as_ref();
@@ -143,8 +144,8 @@ impl Clustering {
         &rest[..rest.partition_point(|chunk| bounds(chunk).is_some_and(|(first, _)| first <= high))]
     }
 
-    /// That values found in a chunk are those that its statistics allow. What is complete follows from that, so it is an
-    /// error if they are not.
+    /// Checks that the values of a chunk are within its statistics. Completeness follows from the statistics,
+    /// so other values are an error.
     pub(crate) fn check(&self, plan: &ScanPlan, chunk: usize, column: &str, values: &ArrayRef) -> Result<()> {
         let range = &self.chunks[chunk];
         let values_ruled_out = match &range.bounds {
@@ -166,12 +167,13 @@ impl Clustering {
         )
     }
 
-    /// Whether most chunks hold more than one value: otherwise there are few values, and borders are all there is.
+    /// Returns whether most chunks hold more than one value. Otherwise there are few values, and nearly all
+    /// are borders.
     pub(crate) fn is_worthwhile(&self) -> bool {
         self.chunks.is_empty() || self.with_several_values() * 2 > self.chunks.len()
     }
 
-    /// What [`Self::is_worthwhile`] goes by, in words.
+    /// Describes the basis of [`Self::is_worthwhile`].
     pub(crate) fn values_of(&self, column: &str) -> String {
         let (several, chunks) = (self.with_several_values(), self.chunks.len());
         format!(
@@ -180,7 +182,7 @@ impl Clustering {
         )
     }
 
-    /// What finding out has cost, in words: nothing, as a rule.
+    /// Describes the chunks that were read to find the clustering. Usually empty.
     pub(crate) fn read_before(&self, column: &str) -> String {
         match self.keys_read {
             0 => String::new(),
@@ -203,13 +205,14 @@ struct FileRanges {
 }
 
 impl FileRanges {
-    /// `None` if the file has no such column of that type, or one whose statistics say nothing about its order.
+    /// Returns `None` if the file has no such column of that type, or its statistics say nothing about its
+    /// order.
     fn new(file: &FilePlan, column: &str, data_type: &DataType) -> Result<Option<Self>> {
         let schema = &file.physical_schema;
         let Some((root, field)) = schema.column_with_name(column) else { return Ok(None) };
         let parquet = file.metadata.file_metadata().schema_descr();
         let Some((leaf, _)) = parquet_column(parquet, schema, column) else { return Ok(None) };
-        // Of several columns of one name it finds the first.
+        // The lookup finds the first of several columns with one name.
         if parquet.get_column_root_idx(leaf) != root || field.data_type() != data_type {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! What an aggregation computes, in terms of the batches it reads.
+//! The definition of an aggregation, in terms of the batches that it reads.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub(crate) struct AggregateSpec {
     functions: Vec<Function>,
     /// Groups and results.
     pub(super) output: SchemaRef,
-    /// Whether equal neighbours are found without a hash table: the types of all groups compare, and the same values are
-    /// equal there and to DataFusion's hash tables.
+    /// Whether adjacent equal keys are found without a hash table. The types of all groups must be
+    /// comparable, with the same equality as in DataFusion's hash tables.
     pub(super) has_runs: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Arguments {
 }
 
 impl AggregateSpec {
-    /// Of an aggregation of raw rows that has `output` for result.
+    /// Creates the definition of an aggregation of raw rows with the result schema `output`.
     pub(crate) fn new(aggregate: &AggregateExec, output: SchemaRef) -> Result<Self> {
         let groups: Vec<_> = aggregate.group_expr().expr().iter().map(|(expr, _)| Arc::clone(expr)).collect();
         let group_schema = aggregate.group_expr().group_schema(&aggregate.input_schema())?;
@@ -79,8 +79,8 @@ fn accumulator(expr: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsAccumu
     Ok(Box::new(GroupsAccumulatorAdapter::new(move || expr.create_accumulator())))
 }
 
-/// Views are left out because a view that is kept keeps all that it points into; floating-point numbers because zero
-/// and NaN have several forms.
+/// Returns whether runs of the type are supported. Views are not, because a kept view keeps the whole buffer
+/// to which it points. Floating-point numbers are not, because zero and NaN have several forms.
 fn has_runs(of: &DataType) -> bool {
     match of {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => true,

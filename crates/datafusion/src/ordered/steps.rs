@@ -1,4 +1,4 @@
-//! What lies between a scan and the operator that reads its chunks: filters and projections, batch by batch.
+//! Steps between a scan and the operator that reads its chunks: filters and projections, batch by batch.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use datafusion::physical_plan::projection::ProjectionExec;
 /// One node between scan and operator.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Rows that pass, and the columns of them that are kept.
+    /// The rows that pass, in these columns.
     Filter(Arc<dyn PhysicalExpr>, Option<Vec<usize>>),
     /// The columns, and their schema.
     Project(Vec<Arc<dyn PhysicalExpr>>, SchemaRef),
 }
 
 impl Step {
-    /// What the node does, if it is one of those known here.
+    /// Converts the node to a step, if its type is known here.
     pub(crate) fn of(node: &Arc<dyn ExecutionPlan>) -> Option<(Step, &Arc<dyn ExecutionPlan>)> {
         if let Some(filter) = node.downcast_ref::<FilterExec>() {
             let kept = filter.projection().as_ref().map(|kept| kept.to_vec());
@@ -34,7 +34,8 @@ impl Step {
         Some((Step::Project(columns, projection.schema()), projection.input()))
     }
 
-    /// The position in the step's input of a column of its output, if it is passed on as it is.
+    /// Returns the position in the step's input of a column of its output, if the column is passed on
+    /// unchanged.
     pub(crate) fn source(&self, column: usize) -> Option<usize> {
         match self {
             Step::Filter(_, None) => Some(column),
@@ -43,7 +44,7 @@ impl Step {
         }
     }
 
-    /// The expressions that are evaluated.
+    /// Returns the expressions that are evaluated.
     pub(crate) fn expressions(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
         match self {
             Step::Filter(predicate, _) => vec![predicate],
@@ -51,7 +52,7 @@ impl Step {
         }
     }
 
-    /// The rows and columns that leave.
+    /// Applies the step to a batch.
     pub(crate) fn apply(&self, batch: RecordBatch) -> Result<RecordBatch> {
         match self {
             Step::Filter(predicate, kept) => {

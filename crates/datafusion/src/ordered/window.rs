@@ -1,8 +1,10 @@
-//! Window functions chunk by chunk: rows are partitioned by a column by which chunks are clustered, and perhaps by others.
+//! Window functions chunk by chunk. Rows are partitioned by a column by which chunks are clustered, alone or
+//! with others.
 //!
-//! Every such partition of rows lies in one chunk, or belongs to a border. So each chunk is sorted and computed by itself,
-//! by the nodes that DataFusion planned over all rows; rows at borders wait aside until all chunks that may hold more of
-//! them were seen, and are computed with the chunk that was the last. No row is exchanged between partitions.
+//! Every such partition of rows lies in one chunk, or belongs to a border. So each chunk is sorted and
+//! computed by itself, by the nodes that DataFusion planned over all rows. Rows at borders wait until all
+//! chunks that may hold more of them were seen, and are computed with the last of these chunks. No row is
+//! exchanged between partitions.
 
 use std::sync::Arc;
 
@@ -29,18 +31,19 @@ use crate::scan::chunks::{ChunkReader, Piece};
 /// The node of window functions by chunks.
 pub(crate) type OrderedWindowExec = ByChunksExec<ChunkWindow>;
 
-/// What is computed.
+/// The window functions to compute.
 #[derive(Debug)]
 pub(crate) struct ChunkWindow {
     pub(crate) input: ChunkInput,
     /// Nodes of one input each, from the last window functions down to the first sort.
     pub(crate) nodes: Vec<Arc<dyn ExecutionPlan>>,
-    /// Whether it is done wherever it is right, worthwhile or not.
+    /// Whether to use it in every correct case, worthwhile or not.
     pub(crate) always: bool,
 }
 
-/// Whether the rows of a chunk have the order that each of these nodes needs of its input. A column may be left out of a sort
-/// because it is constant, which counts here if it is so in all partitions.
+/// Returns whether the sorts also give the rows of a single chunk the order that each of these nodes needs. A
+/// sort may leave out a constant column. Only columns that are constant over all partitions count as such
+/// here.
 pub(crate) fn sort_chunks(nodes: &[Arc<dyn ExecutionPlan>], schema: &SchemaRef) -> Result<bool> {
     let mut node = over_rows(nodes, schema, Vec::new())?;
     for _ in nodes {
@@ -55,7 +58,7 @@ pub(crate) fn sort_chunks(nodes: &[Arc<dyn ExecutionPlan>], schema: &SchemaRef) 
     Ok(true)
 }
 
-/// The nodes over these rows, of which is known what is constant and what is equal in the rows that the nodes were planned for.
+/// Builds the nodes over these rows. Constants and equalities of the planned input are kept as properties.
 fn over_rows(
     nodes: &[Arc<dyn ExecutionPlan>],
     schema: &SchemaRef,
@@ -78,7 +81,7 @@ fn over_rows(
     Ok(plan)
 }
 
-/// What the partitions of one execution share.
+/// The shared state of the partitions of one execution.
 pub(crate) struct SharedWindow {
     window: Arc<ChunkWindow>,
     input: ClusteredInput,
@@ -151,7 +154,7 @@ impl ChunkOperator for ChunkWindow {
 pub(crate) struct WindowWorker {
     shared: Arc<SharedWindow>,
     reader: ChunkReader,
-    /// Rows of the chunk at hand.
+    /// Rows of the current chunk.
     rows: Vec<RecordBatch>,
     /// Rows of it that are at borders.
     at_borders: Vec<(usize, Vec<RecordBatch>)>,
@@ -222,11 +225,11 @@ impl WindowWorker {
         Ok(())
     }
 
-    /// Begins with the rows of the chunk at hand and of borders that are complete.
+    /// Starts the computation over the rows of the current chunk and of complete borders.
     fn compute(&mut self, complete: Vec<RowsAtBorder>) -> Result<()> {
         let mut rows = std::mem::take(&mut self.rows);
         rows.extend(complete.into_iter().flat_map(|border| border.0));
-        // Whoever sorts them books them from here on.
+        // The sort accounts for the rows from here on.
         self.books.holds(0)?;
         if rows.is_empty() {
             return Ok(());

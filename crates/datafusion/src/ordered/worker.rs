@@ -19,7 +19,7 @@ use super::steps::Step;
 use crate::scan::chunks::{ChunkReader, Piece, SharedScan};
 use crate::scan::plan::ScanPlan;
 
-/// What the partitions of one execution share.
+/// The shared state of the partitions of one execution.
 pub(crate) struct Shared {
     pub(super) scan: Arc<SharedScan>,
     pub(super) plan: Arc<ScanPlan>,
@@ -40,12 +40,12 @@ pub(crate) struct Worker {
     chunk: Option<ChunkGroups>,
     ready: VecDeque<RecordBatch>,
     books: Books,
-    /// Chunks with keys out of order.
+    /// The number of chunks with keys out of order.
     hashed: Count,
     done: bool,
 }
 
-/// The groups of the chunk at hand.
+/// The groups of the current chunk.
 struct ChunkGroups {
     number: usize,
     inner: GroupTable,
@@ -54,7 +54,7 @@ struct ChunkGroups {
 }
 
 impl ChunkWorker for Worker {
-    /// The next groups that are complete.
+    /// Returns the next complete groups.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
@@ -135,7 +135,7 @@ impl Worker {
         if let Some(chunk) = self.chunk.take() {
             debug_assert_eq!(chunk.number, number);
             self.hashed.add(usize::from(chunk.inner.is_hashed()));
-            // Without groups some functions have nothing that they could make an array of.
+            // Without groups some functions cannot build an array.
             if !chunk.inner.is_empty() {
                 let inner = chunk.inner.into_results()?;
                 shared.clustering.check(&shared.plan, number, &shared.key_name, inner.column(shared.key))?;
@@ -159,7 +159,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Groups that leave, in batches of the usual size.
+    /// Queues groups for output, in batches of the usual size.
     fn give(&mut self, groups: RecordBatch) {
         let mut from = 0;
         while from < groups.num_rows() {
@@ -179,7 +179,7 @@ impl Drop for Worker {
     }
 }
 
-/// Which rows have the border's value; `None` if no row has.
+/// Returns which rows have the border's value; `None` if no row has.
 pub(super) fn rows_at(border: &ScalarValue, keys: &ArrayRef) -> Result<Option<BooleanBuffer>> {
     let rows = if border.is_null() {
         match keys.logical_nulls() {

@@ -1,4 +1,4 @@
-//! Accumulators of `sum` for a single group, and for window frames that rows enter and leave.
+//! Accumulators of `sum` for a single group, and for sliding window frames.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -23,15 +23,15 @@ impl<T> Wide for T where T: ArrowNumericType<Native: Bits> + Debug + Send + Sync
 
 /// A 64-bit integer.
 pub(super) trait Bits: Into<i128> + TryFrom<i128> {
-    /// A number below 2^47 if and only if the value is small.
+    /// Returns a number below 2^47 if and only if the value is small.
     fn size(self) -> u64;
-    /// The sum modulo 2^64, and what is carried to the high bits.
+    /// Returns the sum modulo 2^64, and the carry to the high bits.
     fn carrying(self, other: Self) -> (Self, i64);
     fn of_low_bits(total: i128) -> Self;
 }
 
-/// Small values go from `-SMALL` to `SMALL - 1`, and those without a sign up to the double. They do not overflow 64 bits if no
-/// more than [`SMALL_ROWS`] are added up.
+/// Small values are `-SMALL` to `SMALL - 1`; unsigned ones go up to `2 * SMALL - 1`. The sum of up to
+/// [`SMALL_ROWS`] of them does not overflow 64 bits.
 const SMALL: i64 = 1 << 46;
 const SMALL_ROWS: usize = 1 << 16;
 
@@ -66,7 +66,7 @@ impl Bits for u64 {
     }
 }
 
-/// The sum of the values that are not null, and how many they are.
+/// Returns the sum and the number of the values that are not null.
 fn whole_sum<T: Wide>(values: &PrimitiveArray<T>) -> (i128, i64) {
     let count = (values.len() - values.null_count()) as i64;
     let all = values.values();
@@ -81,7 +81,7 @@ fn whole_sum<T: Wide>(values: &PrimitiveArray<T>) -> (i128, i64) {
     (total, count)
 }
 
-/// A total as a value of the type.
+/// Converts a total to a value of the type.
 ///
 /// # Errors
 /// If the type does not hold it.
@@ -148,7 +148,7 @@ impl<T: Wide> Accumulator for Whole<T> {
     }
 }
 
-/// The sum of values in their own type, which fails when it leaves it.
+/// The sum of values in their own type. It fails if it leaves the type.
 #[derive(Debug)]
 pub(super) struct Within<T: ArrowPrimitiveType> {
     total: T::Native,
@@ -156,11 +156,11 @@ pub(super) struct Within<T: ArrowPrimitiveType> {
     of: DataType,
 }
 
-/// Adds or subtracts, and fails where the result does not fit.
+/// Adds or subtracts, and fails if the result is out of range.
 type Checked<N> = fn(N, N) -> Result<N, datafusion::arrow::error::ArrowError>;
 
 impl<T: ArrowNumericType> Within<T> {
-    /// Sums of type `of`.
+    /// Creates a sum of type `of`.
     pub(super) fn new(of: &DataType) -> Self {
         Within { total: T::Native::ZERO, count: 0, of: of.clone() }
     }
@@ -210,7 +210,7 @@ impl<T: ArrowNumericType + Debug> Accumulator for Within<T> {
     }
 }
 
-/// The value, if it is no decimal with more digits than its type.
+/// Checks that a decimal has no more digits than its type.
 fn checked_digits(value: ScalarValue) -> Result<ScalarValue> {
     let of = value.data_type();
     if of.is_decimal() && !value.is_null() {
@@ -219,7 +219,7 @@ fn checked_digits(value: ScalarValue) -> Result<ScalarValue> {
     Ok(value)
 }
 
-/// `sum(DISTINCT x)`: DataFusion collects the values, which are added up here.
+/// `sum(DISTINCT x)`: DataFusion collects the values, and this accumulator adds them up.
 #[derive(Debug)]
 pub(super) struct Distinct<T: ArrowNumericType + Debug> {
     values: DistinctSumAccumulator<T>,
@@ -227,7 +227,7 @@ pub(super) struct Distinct<T: ArrowNumericType + Debug> {
 }
 
 impl<T: ArrowNumericType + Debug> Distinct<T> {
-    /// Sums of type `of`.
+    /// Creates a sum of type `of`.
     pub(super) fn new(of: &DataType) -> Self {
         Distinct { values: DistinctSumAccumulator::new(of), of: of.clone() }
     }
@@ -266,10 +266,10 @@ impl<T: ArrowNumericType + Debug> Accumulator for Distinct<T> {
     }
 }
 
-/// `sum(DISTINCT x)` of 64-bit integers in frames that rows enter and leave.
+/// `sum(DISTINCT x)` of 64-bit integers in sliding frames.
 #[derive(Debug)]
 pub(super) struct DistinctInFrame<T> {
-    /// How often each value is in the frame.
+    /// The number of occurrences of each value in the frame.
     counts: HashMap<i128, usize>,
     total: i128,
     of: PhantomData<T>,

@@ -1,7 +1,7 @@
 //! Operations on integers as functions that fail on overflow.
 //!
-//! As functions they keep what they are through all rules of the optimizer: DataFusion folds constants by computing them, and a
-//! constant that overflows stays an expression, which fails if a row needs it.
+//! A function keeps its meaning through all rules of the optimizer. DataFusion folds constants by computing
+//! them. A constant that overflows stays an expression, which fails if a row needs it.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use datafusion::logical_expr::{
 
 use super::kernels;
 
-/// The operation on operands of an integer type, which fails on overflow.
+/// Builds the operation on operands of an integer type, which fails on overflow.
 pub(super) fn checked(operation: Operation, operands: Vec<Expr>, of: DataType) -> Expr {
     Checked::new(operation, of).call(operands)
 }
 
-/// Whether an expression is a checked operation.
+/// Returns whether an expression is a checked operation.
 pub(super) fn is_checked(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<Checked>())
 }
 
-/// What is computed.
+/// A checked operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Operation {
     Add,
@@ -46,7 +46,7 @@ impl Operation {
         })
     }
 
-    /// The operator of two operands.
+    /// Returns the operator for two operands.
     pub(super) fn operator(self) -> Operator {
         match self {
             Operation::Add => Operator::Plus,
@@ -85,7 +85,7 @@ impl ScalarUDFImpl for Checked {
         }
     }
 
-    /// The name of the column that DataFusion's operation has.
+    /// Returns the column name of DataFusion's operation.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         match args {
             [left, right] => {
@@ -125,7 +125,7 @@ impl ScalarUDFImpl for Checked {
         }
     }
 
-    /// What does not wrap around keeps the order of its operands.
+    /// An operation that does not wrap around preserves the order of its operands.
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         Ok(match (self.operation, inputs) {
             (Operation::Add, [left, right]) => left.sort_properties.add(&right.sort_properties),

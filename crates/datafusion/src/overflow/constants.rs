@@ -1,7 +1,8 @@
-//! Constants that DataFusion computes before the analyzer sees them: arguments of table functions and of EXECUTE.
+//! Constants that DataFusion computes before the analyzer sees them: arguments of table functions and of
+//! EXECUTE.
 //!
-//! DataFusion plans them with no columns around. Operations on integer literals that leave their type become checked ones when
-//! they are planned; computing them fails then.
+//! DataFusion plans them without columns. Operations on integer literals that leave their type become checked
+//! ones when they are planned, so that their computation fails.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion, TreeNodeVisitor};
@@ -49,7 +50,7 @@ impl Constant {
         fits.then_some(Constant { value, of })
     }
 
-    /// The result of an operation if it has the same type.
+    /// Returns the result of an operation if it is of the same type.
     fn then(&self, operation: Operation, other: &Constant) -> Option<Self> {
         let (a, b) = (self.value..=self.value, other.value..=other.value);
         let result = ranges::of_operation(&a, operation.operator(), &b)?;
@@ -57,14 +58,14 @@ impl Constant {
     }
 }
 
-/// The value of an expression of literals.
+/// Returns the value of an expression of literals.
 fn constant(expr: &Expr) -> Result<Option<Constant>> {
     let mut computed = Computed::default();
     let end = expr.visit(&mut computed)?;
     Ok(computed.0.pop().filter(|_| end != TreeNodeRecursion::Stop))
 }
 
-/// Values of parts whose whole is not computed yet.
+/// Values of parts of an expression that is not computed yet.
 #[derive(Default)]
 struct Computed(Vec<Constant>);
 

@@ -1,8 +1,8 @@
-//! Decimals with more digits than their type says.
+//! Decimals with more digits than their type allows.
 //!
-//! Files have them, and so do sums and products: 128 bits hold some numbers of 39 digits. Their value is right, but Arrow's
-//! texts take as many digits as the type has and put the point where it would then be
-//! (`922337203685477580700.92` as `9223372036854775807.0092`). Types for more digits are taken to make texts.
+//! Files contain them, and so do sums and products, because 128 bits hold some numbers of 39 digits. Their
+//! value is right. But Arrow's texts have as many digits as the type, and put the decimal point accordingly
+//! (`922337203685477580700.92` as `9223372036854775807.0092`). So texts are made from types with more digits.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
-/// The array with decimals of a type that has all of their digits, also in lists, structs and maps; as it is if their own has.
+/// Converts decimals in the array, also in lists, structs and maps, to a type with all of their digits.
+/// Returns the array unchanged if its type has them.
 ///
 /// # Errors
 /// If a nested type cannot be cast.
@@ -31,7 +32,7 @@ pub fn with_all_digits(array: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// The type with the longest decimals.
+/// Replaces decimals in the type by the longest ones.
 fn longer(of: &DataType) -> DataType {
     let field = |field: &FieldRef| -> FieldRef {
         Arc::new(Field::clone(field).with_data_type(longer(field.data_type())))
@@ -49,7 +50,7 @@ fn longer(of: &DataType) -> DataType {
     }
 }
 
-/// Whether a decimal in the array has more digits than its type.
+/// Returns whether a decimal in the array has more digits than its type.
 fn has_long(array: &dyn Array) -> bool {
     match array.data_type() {
         DataType::Decimal32(digits, _) => {
@@ -68,7 +69,7 @@ fn has_long(array: &dyn Array) -> bool {
     }
 }
 
-/// The cast as a function, if it makes texts of decimals.
+/// Replaces a cast of decimals to text by a function.
 pub(super) fn checked_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is_text = |of: &DataType| matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     match expr {
@@ -101,7 +102,7 @@ impl ScalarUDFImpl for DecimalText {
         "decimal_text"
     }
 
-    /// The name of the column that a cast has.
+    /// Returns the column name of a cast.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.iter().map(|arg| arg.schema_name().to_string()).collect())
     }

@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, exec_datafusion_err};
 
-/// The error of a value that its type does not hold. The first words are those of PostgreSQL.
+/// Builds the error of a value that its type does not hold. The first words are those of PostgreSQL.
 pub(super) fn out_of_range(of: &DataType, what: &str) -> DataFusionError {
     let advice = match of {
         DataType::Decimal32(..) | DataType::Decimal64(..) => "cast to a DECIMAL of more digits",
@@ -14,7 +14,7 @@ pub(super) fn out_of_range(of: &DataType, what: &str) -> DataFusionError {
     exec_datafusion_err!("{} out of range: {what} overflows; {advice}", name_of(of))
 }
 
-/// The name of a type in SQL.
+/// Returns the name of a type in SQL.
 pub(super) fn name_of(of: &DataType) -> &'static str {
     match of {
         DataType::Int8 => "tinyint",

@@ -22,10 +22,11 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_o
 use super::accumulators::{Bits, Wide};
 use super::error::{name_of, out_of_range};
 
-/// Sums of 64-bit integers. The high bits of a sum take memory once one is needed; the state is a decimal of 128 bits.
+/// Sums of 64-bit integers. High bits take memory only after one is needed. The state is a decimal of 128
+/// bits.
 pub(super) struct WholeGroups<T: ArrowPrimitiveType> {
     low: Vec<T::Native>,
-    /// By group, in units of 2^64; groups beyond the end have 0.
+    /// By group, in units of 2^64. Groups beyond the end have 0.
     high: Vec<i64>,
     nulls: NullState,
 }
@@ -36,7 +37,7 @@ impl<T: ArrowPrimitiveType> Default for WholeGroups<T> {
     }
 }
 
-/// Adds to the high bits of a group, which few groups have.
+/// Adds to the high bits of a group. Few groups have any.
 #[cold]
 fn carry(high: &mut Vec<i64>, group: usize, carried: i64) {
     if high.len() <= group {
@@ -50,7 +51,7 @@ fn whole<T: Wide>(low: T::Native, high: i64) -> i128 {
 }
 
 impl<T: Wide> WholeGroups<T> {
-    /// The high bits of the groups that are emitted; empty if none has any.
+    /// Takes the high bits of the emitted groups; empty if none has any.
     fn take_high(&mut self, emit_to: EmitTo) -> Vec<i64> {
         match emit_to {
             EmitTo::First(groups) if groups < self.high.len() => {
@@ -114,7 +115,7 @@ impl<T: Wide> GroupsAccumulator for WholeGroups<T> {
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let (low, high) = (emit_to.take_needed(&mut self.low), self.take_high(emit_to));
         let nulls = self.nulls.build(emit_to);
-        // The high bits of a sum in 64 bits are 0 in this form.
+        // The high bits of a sum within 64 bits are 0 in this form.
         let is_valid = |group: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(group));
         if high.iter().enumerate().any(|(group, high)| *high != 0 && is_valid(group)) {
             return Err(out_of_range(&T::DATA_TYPE, &format!("a sum of {}", name_of(&T::DATA_TYPE))));
@@ -148,7 +149,7 @@ fn partial_sums(totals: Vec<i128>, nulls: Option<NullBuffer>) -> Result<ArrayRef
     Ok(Arc::new(totals.with_data_type(super::sum::WHOLE)))
 }
 
-/// Sums of values in their own type, which fail when one leaves it.
+/// Creates sums of values in their own type, which fail if one leaves it.
 pub(super) fn within_groups<T>(of: &DataType) -> Box<dyn GroupsAccumulator>
 where
     T: ArrowNumericType + Send,
@@ -163,7 +164,7 @@ where
     Box::new(WithinGroups { usual, overflowed, of: of.clone() })
 }
 
-/// An accumulator that notes what overflows.
+/// An accumulator that records an overflow.
 struct WithinGroups<A> {
     usual: A,
     overflowed: Arc<AtomicBool>,
@@ -230,8 +231,8 @@ impl<A> fmt::Debug for WithinGroups<A> {
     }
 }
 
-/// Fails if decimals of the most digits that their type may have are longer: their bits hold some such values. Sums in shorter
-/// decimals have ten digits more than their arguments, which no table fills.
+/// Fails if a decimal of a type with the maximum precision has more digits, because the type's bits hold some
+/// such values. Sums in shorter decimals have ten digits more than their arguments, which no table exhausts.
 pub(super) fn check_digits(values: &ArrayRef, of: &DataType) -> Result<()> {
     let checked = match of {
         DataType::Decimal32(DECIMAL32_MAX_PRECISION, _) => {
@@ -258,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// Sums of two groups, put together from two parts.
+    /// Sums two groups in two parts and merges these.
     fn put_together<T: Wide>(parts: [ArrayRef; 2], groups: &[usize]) -> Result<ArrayRef> {
         let mut all = WholeGroups::<T>::default();
         for part in parts {

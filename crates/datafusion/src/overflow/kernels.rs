@@ -1,7 +1,7 @@
-//! Integer operations that compute all rows and then ask once whether one overflowed.
+//! Integer operations that compute all rows and then check once for an overflow.
 //!
-//! The loops have no branch, so that the compiler can compute several rows at once. Values below nulls are computed, too; only
-//! if something overflowed is each row looked at.
+//! The loops have no branch, so the compiler can vectorize them. Values below nulls are computed, too. Only
+//! after an overflow is each row examined.
 
 use std::ops::BitOr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use datafusion::logical_expr::ColumnarValue;
 use super::arithmetic::Operation;
 use super::error::out_of_range;
 
-/// The operation on its operands, one or two of type `of`, or of no type where all values are null.
+/// Computes the operation on its operands: one or two of type `of`, or without a type if all values are null.
 ///
 /// # Errors
 /// If a result that is not null leaves the type. The error names the operands.
@@ -39,7 +39,8 @@ pub(super) fn compute(
     }
 }
 
-/// The result modulo the size of the type, and a mark, which is joined with others and asked whether one overflowed.
+/// The result modulo the size of the type, and a mark. Marks of several rows are combined and checked once
+/// for an overflow.
 type Marked<T> = (T, T);
 
 /// An integer type.
@@ -57,7 +58,8 @@ macro_rules! signed {
         impl Integer for $of {
             const NOTHING: Self = 0;
 
-            // The sign of a sum differs from those of both operands, of a difference from that of the first.
+            // On overflow, the sign of a sum differs from those of both operands, and the sign of a
+            // difference from that of the first.
             fn add(self, other: Self) -> Marked<Self> {
                 let sum = self.wrapping_add(other);
                 (sum, (self ^ sum) & (other ^ sum))
@@ -106,7 +108,7 @@ macro_rules! unsigned {
     )*};
 }
 
-/// Products in twice the bits: several of them are computed at once.
+/// Computes products in twice the bits, which is vectorized.
 macro_rules! widened {
     ($of:ty, $wide:ty) => {
         |a: $of, b: $of| {
@@ -152,7 +154,7 @@ where
     }
 }
 
-/// Whether all values are null and have perhaps no type.
+/// Returns whether all values are null, perhaps without a type.
 fn is_null(operand: &ColumnarValue) -> bool {
     match operand {
         ColumnarValue::Scalar(value) => value.is_null(),

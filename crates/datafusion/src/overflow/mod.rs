@@ -1,21 +1,22 @@
-//! Integer arithmetic and sums that fail where DataFusion 55 wraps around.
+//! Integer arithmetic and sums that fail on overflow, where DataFusion 55 wraps around.
 //!
-//! DataFusion computes `+`, `-`, `*` and the unary minus of integers modulo the size of their type, also when it folds
-//! constants, and adds up sums of integers, decimals and intervals in the same way. Here the analyzer replaces
+//! DataFusion computes `+`, `-`, `*` and the unary minus of integers modulo the size of their type, also when
+//! it folds constants. It adds up integers, decimals and intervals in the same way. This rule of the analyzer
+//! makes these replacements:
 //!
-//! - each such operation whose operands may leave the type by a function that computes the same and fails on overflow
-//!   ([`arithmetic`]). Operations that cannot overflow, such as a sum of two `INT` columns that is computed in 64 bits, stay as
-//!   they are ([`ranges`]). A tree of many such operations becomes one function ([`together`]).
-//! - `sum` by a function of the same name whose state has 128 bits for integers, so that only the final value may be out of range
-//!   ([`sum`]).
+//! - Each such operation whose result may leave the type becomes a function that computes the same and fails
+//!   on overflow ([`arithmetic`]). Operations that cannot overflow stay as they are, such as a sum of two
+//!   `INT` columns that is computed in 64 bits ([`ranges`]). A tree of many such operations becomes one
+//!   function ([`together`]).
+//! - `sum` becomes a function of the same name with a state of 128 bits for integers, so that only the final
+//!   value may be out of range ([`sum`]).
+//! - Casts of decimals to text become a function that shows all of their digits ([`digits`]).
 //!
-//! - casts of decimals to text by a function that shows all of their digits ([`digits`]).
+//! The functions are part of the logical plan, because DataFusion folds constants there by computing them. A
+//! checked physical expression would come too late.
 //!
-//! The functions are part of the logical plan. DataFusion folds constants there by computing them, with no way to say how; a
-//! physical expression that fails on overflow would find them folded.
-//!
-//! Comparisons, division, casts, `abs`, `avg` and arithmetic of decimals and times are left to DataFusion, which checks them or
-//! computes them in a wider type.
+//! Comparisons, division, casts, `abs`, `avg` and arithmetic of decimals and times are left to DataFusion,
+//! which checks them or computes them in a wider type.
 
 mod accumulators;
 mod arithmetic;
@@ -53,7 +54,7 @@ pub(crate) fn with_checked_constants(mut builder: SessionStateBuilder) -> Sessio
     builder
 }
 
-/// The analyzer with a rule that replaces operations where the types of operands are known.
+/// Adds a rule that replaces operations where the types of operands are known.
 pub(crate) fn with_checked_arithmetic(mut analyzer: Analyzer) -> Analyzer {
     analyzer.rules.push(Arc::new(CheckedArithmetic));
     analyzer
@@ -77,7 +78,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
-    // Names of aggregate and window functions with conditions and orders show functions as such.
+    // Names of aggregate and window functions with conditions and orders would show the replaced functions.
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expr| {
         let name = names.save(&expr);

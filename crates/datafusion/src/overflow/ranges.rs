@@ -1,4 +1,4 @@
-//! Ranges of integer expressions by their types and constants alone.
+//! Ranges of integer expressions, by their types and constants alone.
 //!
 //! Statistics of tables are not used: they may be wrong, and files may be added while a plan is kept.
 
@@ -11,7 +11,7 @@ use datafusion::logical_expr::Operator;
 /// Integers of at most 64 bits, and results of one operation on two of them.
 pub(super) type Range = RangeInclusive<i128>;
 
-/// The values that an integer type has; `None` of other types.
+/// Returns the values of an integer type; `None` for other types.
 pub(super) fn of_type(of: &DataType) -> Option<Range> {
     Some(match of {
         DataType::Int8 => i8::MIN.into()..=i8::MAX.into(),
@@ -26,18 +26,19 @@ pub(super) fn of_type(of: &DataType) -> Option<Range> {
     })
 }
 
-/// The value of an integer literal.
+/// Returns the value of an integer literal.
 pub(super) fn of_literal(value: &ScalarValue) -> Option<Range> {
     integer(value).map(|value| value..=value)
 }
 
-/// The exact results of an operation; `None` if it is none of those known here.
+/// Returns the exact results of an operation; `None` for an operation that is unknown here.
 pub(super) fn of_operation(a: &Range, op: Operator, b: &Range) -> Option<Range> {
     Some(match op {
         Operator::Plus => a.start() + b.start()..=a.end() + b.end(),
         Operator::Minus => a.start() - b.end()..=a.end() - b.start(),
         Operator::Multiply => {
-            // Two of the least integers of 64 bits make 2^126, two of the greatest without a sign 2^128.
+            // The product of two least 64-bit integers is 2^126, that of two greatest unsigned ones nearly
+            // 2^128.
             let products =
                 [(a.start(), b.start()), (a.start(), b.end()), (a.end(), b.start()), (a.end(), b.end())];
             let products = products.map(|(a, b)| a.saturating_mul(*b));
@@ -53,7 +54,8 @@ pub(super) fn of_operation(a: &Range, op: Operator, b: &Range) -> Option<Range> 
     })
 }
 
-/// The part of a range that an integer type has; all of the type if nothing is known or nothing is left.
+/// Returns the part of a range within an integer type. Returns the whole type if the range is unknown or this
+/// part is empty.
 pub(super) fn within(range: Option<Range>, of: &DataType) -> Option<Range> {
     let whole = of_type(of)?;
     let Some(range) = range else { return Some(whole) };

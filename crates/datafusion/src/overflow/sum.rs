@@ -1,8 +1,9 @@
 //! `sum` that is exact or fails.
 //!
-//! The sum of 64-bit integers is one of 64 bits, as in DataFusion, but partial sums have 128 bits: whether the final one fits
-//! does not depend on the order of rows or on partitions. Decimals, intervals and durations are added up in their own type; a
-//! total that leaves it is an error. Floating-point numbers are added up by DataFusion.
+//! The sum of 64-bit integers has 64 bits, as in DataFusion, but partial sums have 128 bits. So the order of
+//! rows and the partitions do not decide whether the final sum fits. Decimals, intervals and durations are
+//! added up in their own type. A total outside the type is an error. DataFusion adds up floating-point
+//! numbers.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -28,27 +29,28 @@ use super::accumulators::{Distinct, DistinctInFrame, Whole, Within};
 use super::arithmetic::{Operation, checked};
 use super::groups::{WholeGroups, within_groups};
 
-/// The type of partial sums of integers. A sum of 2^63 of them fits.
+/// The type of partial sums of integers. It holds a sum of 2^63 of them.
 pub(super) const WHOLE: DataType = DataType::Decimal128(38, 0);
 
-/// Constants of `sum(x + constant)` that may be added up apart: times the number of rows they fit 64 bits.
+/// Bound on constants of `sum(x + constant)` that may be added up separately: times the number of rows they
+/// fit in 64 bits.
 const CONSTANT_MAX: i64 = 1 << 24;
 
-/// DataFusion's `sum` but for its accumulators.
+/// DataFusion's `sum` with other accumulators.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CheckedSum {
     usual: Arc<AggregateUDF>,
 }
 
 impl CheckedSum {
-    /// The function in place of DataFusion's; `None` if that is another one.
+    /// Returns the replacement of DataFusion's `sum`; `None` for another function.
     pub(super) fn instead_of(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
         let is_sum = function.inner().is::<Sum>();
         is_sum.then(|| Arc::new(AggregateUDF::new_from_impl(CheckedSum { usual: sum_udaf() })))
     }
 }
 
-/// Calls `$make!` with the type of sums that fail when they leave it; `$otherwise` for other types.
+/// Calls `$make!` with a type whose sums fail when they leave it; uses `$otherwise` for other types.
 macro_rules! within {
     ($of:expr, $make:ident, $otherwise:expr) => {
         match $of {
@@ -69,7 +71,7 @@ macro_rules! within {
 }
 
 impl AggregateUDFImpl for CheckedSum {
-    /// DataFusion's name: rules know the function by it.
+    /// DataFusion's name, by which its rules recognize the function.
     fn name(&self) -> &str {
         "sum"
     }
@@ -168,7 +170,8 @@ impl AggregateUDFImpl for CheckedSum {
         self.usual.documentation()
     }
 
-    /// `sum(x + constant)` as `sum(x) + constant * count(x)`, so that sums with other constants share the work.
+    /// Rewrites `sum(x + constant)` to `sum(x) + constant * count(x)`, so that sums with other constants
+    /// share the work.
     fn simplify_expr_op_literal(
         &self,
         function: &AggregateFunction,

@@ -21,7 +21,7 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use super::arithmetic::is_checked;
 use super::trees::is_tree;
 
-/// The checked tree as one function.
+/// Builds one function from the checked tree.
 pub(super) fn together(tree: Expr, schema: &DFSchema) -> Result<Expr> {
     let mut leaves = Vec::new();
     let tree = tree.transform_down(|expr| {
@@ -47,7 +47,7 @@ pub(super) fn together(tree: Expr, schema: &DFSchema) -> Result<Expr> {
 
 #[derive(Debug)]
 struct Together {
-    /// With the positions of arguments as columns.
+    /// The tree, with the positions of arguments as columns.
     tree: Expr,
     arguments: Arc<Schema>,
     of: DataType,
@@ -89,7 +89,7 @@ impl ScalarUDFImpl for Together {
         "checked_arithmetic"
     }
 
-    /// The name of the column that DataFusion's operations have.
+    /// Returns the column name of DataFusion's operations.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let of_argument = |expr: Expr| {
             let Expr::Column(column) = &expr else { return Ok(Transformed::no(expr)) };
@@ -119,7 +119,7 @@ impl ScalarUDFImpl for Together {
         true
     }
 
-    /// Other functions ask for bounds of the right type.
+    /// Other functions request bounds of the right type.
     fn evaluate_bounds(&self, _inputs: &[&Interval]) -> Result<Interval> {
         Interval::make_unbounded(&self.of)
     }

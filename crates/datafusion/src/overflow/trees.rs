@@ -1,7 +1,7 @@
-//! Trees of arithmetic in which what may overflow is checked.
+//! Trees of arithmetic, with checks of operations that may overflow.
 //!
-//! A tree is made of operations and casts; its leaves are columns, literals and any other expression. It is walked once, from its
-//! leaves up, with the type and the range of each part.
+//! The inner nodes of a tree are operations and casts. Its leaves are columns, literals and any other
+//! expression. One walk from the leaves up finds the type and the range of each part.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
@@ -13,11 +13,11 @@ use super::arithmetic::{Operation, checked};
 use super::ranges::{self, Range};
 use super::together::together;
 
-/// Trees with more checks than this are one function: DataFusion asks functions for their types again and again, which takes time
-/// with the third power of the functions within each other.
+/// A tree with more checks than this becomes one function. DataFusion asks functions for their types
+/// repeatedly, which takes time cubic in the depth of nesting.
 const APART_MAX: usize = 16;
 
-/// Whether an expression is the top of a tree.
+/// Returns whether an expression is the top of a tree.
 pub(super) fn is_tree(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(BinaryExpr { op, .. }) => is_arithmetic(*op),
@@ -45,7 +45,7 @@ fn is_arithmetic(op: Operator) -> bool {
     )
 }
 
-/// The tree with checks; `of_leaf` changes leaves.
+/// Adds checks to the tree. `of_leaf` transforms leaves.
 pub(super) fn with_checks(
     tree: Expr,
     schema: &DFSchema,
@@ -59,10 +59,10 @@ pub(super) fn with_checks(
     }
 }
 
-/// What is known of a part's values.
+/// The known properties of a part's values.
 struct Values {
     of: Option<DataType>,
-    /// Of an integer type, the values if nothing overflows.
+    /// The values of an integer type if nothing overflows.
     range: Option<Range>,
 }
 
@@ -76,9 +76,9 @@ impl Values {
 struct Walk<'a> {
     schema: &'a DFSchema,
     of_leaf: &'a dyn Fn(Expr) -> Result<Transformed<Expr>>,
-    /// Whether the parts that are entered and not yet left are leaves.
+    /// For each part that is entered and not yet left, whether it is a leaf.
     entered: Vec<bool>,
-    /// The values of parts that are left, and whose parents are not.
+    /// The values of parts that are left and whose parents are not.
     left: Vec<Values>,
     checks: usize,
 }
@@ -154,7 +154,7 @@ impl TreeNodeRewriter for Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// Notes what is known of results of an operation. Returns their type if it is an integer type and they may leave it.
+    /// Records the results of an operation. Returns their type if it is an integer type that they may leave.
     fn leaving(&mut self, of: Option<DataType>, range: Option<Range>) -> Option<DataType> {
         let whole = of.as_ref().and_then(ranges::of_type);
         let leaves = whole.is_some_and(|whole| {

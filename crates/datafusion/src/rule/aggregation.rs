@@ -1,6 +1,6 @@
-//! Partial aggregations right above a cooperative scan become aggregations that read the scan's arrays.
+//! Rewrites partial aggregations right above a cooperative scan to aggregations that read the scan's arrays.
 //!
-//! [`eligibility::aggregation_at_scan`] says when; [`coscan_operators`] has the operators.
+//! [`eligibility::aggregation_at_scan`] has the conditions, [`coscan_operators`] the operators.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::kept_bytes::{KeptBytes, What};
 use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;
 
-/// The node as an aggregation that reads the shared arrays of a scan, if it is a partial aggregation right above one
-/// and this can compute it. `original` is what takes over when it cannot go on: the node itself, or what computes the
-/// same. `shared`: with queries that aggregate in the same way it has in common what is.
+/// Rewrites the node to an aggregation that reads the shared arrays of a scan, if it is a partial aggregation
+/// right above one and is supported. If the new node cannot continue, `original` takes over: the node itself,
+/// or an equivalent. With `shared` it shares work with queries that aggregate in the same way.
 pub(super) fn at_scan(
     node: &Arc<dyn ExecutionPlan>,
     shared: bool,
@@ -48,13 +48,14 @@ pub(super) fn at_scan(
     Ok(Some(Arc::new(exec)))
 }
 
-/// Where queries on an engine have the states of slices in common.
+/// Returns the place where queries on an engine share the aggregates of slices.
 fn sharing(engine: &Engine) -> Sharing {
     let states = engine.companion(SharedSlices::default);
     Sharing { states, room: KeptBytes::room(engine, What::Sums) }
 }
 
-/// The keys as columns of the scan, if they are; nothing else is grouped by at a scan.
+/// Returns the keys as columns of the scan, if they are columns. An aggregation at a scan groups by columns
+/// only.
 fn key_columns(aggregate: &AggregateExec, projection: Option<&ProjectionExec>) -> Result<Option<Vec<usize>>> {
     let mut keys = Vec::new();
     for (key, _) in aggregate.group_expr().expr() {
@@ -69,7 +70,7 @@ fn key_columns(aggregate: &AggregateExec, projection: Option<&ProjectionExec>) -
 /// A function and its argument.
 type Application = (Function, Arc<dyn PhysicalExpr>);
 
-/// The functions and their arguments over the scan's columns, if all are known.
+/// Returns the functions and their arguments over the scan's columns, if all functions are known.
 fn functions(
     aggregate: &AggregateExec,
     projection: Option<&ProjectionExec>,
@@ -85,7 +86,7 @@ fn functions(
     Ok(Some(functions))
 }
 
-/// The expression over the input of the projection.
+/// Returns the expression over the input of the projection.
 fn inlined(
     expr: &Arc<dyn PhysicalExpr>,
     projection: Option<&ProjectionExec>,

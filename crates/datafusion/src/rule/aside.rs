@@ -1,8 +1,9 @@
 //! Foreign nodes, which a rewrite sets aside and puts back.
 //!
-//! Scans below a foreign node become cooperative, but give each partition its own files and rows in their order. Nothing else
-//! changes there, but for mends. A node that refuses such inputs, or has other properties over them, keeps the inputs that
-//! DataFusion planned. While the rest of the plan is rewritten, a leaf stands for the node and all that is below it.
+//! Scans below a foreign node become cooperative, but each partition reads its own files, with rows in their
+//! order. Apart from corrections, nothing else changes there. A node that refuses such inputs, or has other
+//! properties over them, keeps the inputs that DataFusion planned. While the rest of the plan is rewritten, a
+//! leaf replaces the node and its inputs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use datafusion::physical_plan::{
 use super::foreign::Declared;
 use crate::one_input::with_children;
 
-/// The plan with a leaf for every uppermost foreign node, whose inputs are what `below` makes of them; and whether there is one.
+/// Replaces every topmost foreign node by a leaf, after `below` has rewritten the node's inputs. The result
+/// says whether there is such a node.
 pub(super) fn set_aside(
     plan: Arc<dyn ExecutionPlan>,
     declared: &Declared,
@@ -35,7 +37,7 @@ pub(super) fn set_aside(
     })
 }
 
-/// The plan with the nodes that were set aside in their places.
+/// Puts the nodes that were set aside back in their places.
 pub(super) fn put_back(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let back = |node: Arc<dyn ExecutionPlan>| {
         Ok(match node.downcast_ref::<Aside>() {
@@ -46,7 +48,7 @@ pub(super) fn put_back(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execution
     plan.transform_up(back).data()
 }
 
-/// The node over rewritten inputs, or as it is if it does not take them.
+/// Returns the node over rewritten inputs. If it does not accept them, returns it unchanged.
 fn over_rewritten(
     node: Arc<dyn ExecutionPlan>,
     below: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
@@ -76,7 +78,7 @@ fn over_rewritten(
     }
 }
 
-/// Whether both have the same columns, partitions and order.
+/// Returns whether both plans have the same columns, partitions and order.
 fn are_alike(a: &Arc<dyn ExecutionPlan>, b: &Arc<dyn ExecutionPlan>) -> bool {
     let partitions = |of: &Arc<dyn ExecutionPlan>| of.output_partitioning().partition_count();
     a.schema() == b.schema()
@@ -85,7 +87,7 @@ fn are_alike(a: &Arc<dyn ExecutionPlan>, b: &Arc<dyn ExecutionPlan>) -> bool {
         && a.children().len() == b.children().len()
 }
 
-/// Stands for a foreign node.
+/// The leaf in place of a foreign node.
 #[derive(Debug)]
 struct Aside(Arc<dyn ExecutionPlan>);
 

@@ -1,9 +1,10 @@
-//! Which side of a join is kept in memory, where DataFusion 55 takes the larger one.
+//! The build side of a join, where DataFusion 55 chooses the larger side.
 //!
-//! It estimates the bytes that a semi or anti join returns from sizes of columns, which are those of the tables: a join below it
-//! may have left a hundredth of the rows. So a join above such a join may keep a whole table instead of the few rows that are left
-//! (TPC-H Q21 keeps 15 of 24 million rows of lineitem instead of 0.3 million). Here such a join keeps the side with fewer rows, if
-//! these are much fewer by DataFusion's own estimate, which follows the joins.
+//! DataFusion estimates the bytes that a semi or anti join returns by the sizes of table columns, even if a
+//! join below has left a hundredth of the rows. So a join above such a join may keep a whole table in memory
+//! instead of the few remaining rows. In TPC-H Q21 it keeps 15 of 24 million rows of lineitem instead of 0.3
+//! million. This rule gives such a join the side with fewer rows, if these are much fewer by DataFusion's own
+//! estimate of rows, which follows the joins.
 
 use std::sync::Arc;
 
@@ -19,10 +20,11 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 /// DataFusion's rule that chooses sides.
 const CHOOSES_SIDES: &str = "join_selection";
 
-/// Sides are exchanged if one has so many times the rows of the other: rows differ in size, and estimates are rough.
+/// The sides are swapped if one has this many times the rows of the other. The factor allows for rows of
+/// different sizes and rough estimates.
 const MUCH_MORE: usize = 4;
 
-/// The rules, with one that chooses again after DataFusion's.
+/// Inserts the rule after DataFusion's choice of sides.
 pub(crate) fn with_build_sides(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
     if let Some(chosen) = optimizer.rules.iter().position(|rule| rule.name() == CHOOSES_SIDES) {
         optimizer.rules.insert(chosen + 1, Arc::new(BuildSides));
@@ -74,7 +76,7 @@ fn with_small_side(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn E
     join.swap_inputs(PartitionMode::Partitioned).map(Transformed::yes)
 }
 
-/// Whether the plan's rows are those of one side of a join.
+/// Returns whether the plan's rows are those of one side of a join.
 fn returns_one_side(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};
@@ -86,7 +88,7 @@ fn returns_one_side(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(plan.children()[..], [input] if returns_one_side(input))
 }
 
-/// The plan's rows by DataFusion's estimate.
+/// Returns DataFusion's estimate of the plan's rows.
 fn rows(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<usize>> {
     let known = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new())?;
     Ok(known.num_rows.get_value().copied())

@@ -1,16 +1,17 @@
-//! Rows of which nodes claim nothing that is not so.
+//! Removes plan properties that DataFusion 55 overstates.
 //!
-//! In DataFusion 55 some nodes claim too much. A sort is then left out, and an aggregation outputs a group as soon as the
-//! key changes, so groups come more than once.
+//! Some nodes declare an order or constants that do not hold. DataFusion then leaves out a sort, or an
+//! aggregation outputs a group as soon as the key changes, so groups come more than once.
 //!
-//! - An aggregation over grouping sets claims the order of its input, and that keys are equal in all rows which are so in its
-//!   input. Where a set leaves a key out it is null.
-//! - An outer join claims for a side that it fills with nulls what filters below say: after `LEFT JOIN t ON .. AND t.x = 5`, that x
-//!   is 5 in all rows.
-//! - An outer join by sorting with a condition claims the order of a side, and returns rows that meet none late. Of the columns in
-//!   its condition it claims that they have no nulls if those of its inputs have none, and fails.
+//! - An aggregation over grouping sets declares the order and the constant keys of its input. But a key is
+//!   null in a set that leaves it out.
+//! - An outer join declares constants for a side that it fills with nulls: after
+//!   `LEFT JOIN t ON .. AND t.x = 5`, that x is 5 in all rows.
+//! - An outer sort-merge join with a condition declares the order of one side, but returns rows without a
+//!   match late. It also takes the columns of its condition to be free of nulls if those of its inputs are,
+//!   and fails.
 //!
-//! So no such thing is claimed, before anything is planned by it.
+//! This rule runs first, so no plan is based on such properties.
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 
 use crate::one_input::{OneInput, OneInputExec};
 
-/// The rules, with one before all others that takes wrong claims away.
+/// Puts the rule that removes wrong properties before all others.
 pub(crate) fn with_true_claims(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
     optimizer.rules.insert(0, Arc::new(TrueClaims));
     optimizer
@@ -63,7 +64,7 @@ impl PhysicalOptimizerRule for TrueClaims {
     }
 }
 
-/// The node without what it wrongly claims of its rows.
+/// Removes wrong properties of the node's rows.
 fn without_wrong_claims(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let mut filled = filled_with_nulls(&node).into_iter();
     let mut node = node.map_children(|input| {
@@ -78,7 +79,7 @@ fn without_wrong_claims(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<
     Ok(node)
 }
 
-/// Whether a key of the aggregation is null in a set for all rows.
+/// Returns whether a grouping set leaves out a key of the aggregation, so that it is null.
 fn leaves_keys_out(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
         let makes_groups = aggregate.mode().input_mode() == AggregateInputMode::Raw;
@@ -86,14 +87,14 @@ fn leaves_keys_out(node: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// The node, if it is an outer join by sorting with a condition.
+/// Returns the node if it is an outer sort-merge join with a condition.
 fn outer_with_condition(node: &Arc<dyn ExecutionPlan>) -> Option<&SortMergeJoinExec> {
     let outer = [JoinType::Left, JoinType::Right, JoinType::Full];
     let join = node.downcast_ref::<SortMergeJoinExec>()?;
     (join.filter().is_some() && outer.contains(&join.join_type())).then_some(join)
 }
 
-/// The join with a condition whose columns may have nulls.
+/// Declares the columns of the join's condition nullable.
 fn with_nulls(join: &SortMergeJoinExec) -> Result<Arc<dyn ExecutionPlan>> {
     let condition = join.filter().as_ref().map(|condition| {
         let fields =
@@ -113,7 +114,7 @@ fn with_nulls(join: &SortMergeJoinExec) -> Result<Arc<dyn ExecutionPlan>> {
     )?))
 }
 
-/// Which sides a join fills with nulls; none if the node is no join.
+/// Returns which sides a join fills with nulls; none if the node is no join.
 fn filled_with_nulls(node: &Arc<dyn ExecutionPlan>) -> [bool; 2] {
     let hash = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
     let kind = hash
@@ -128,7 +129,8 @@ fn filled_with_nulls(node: &Arc<dyn ExecutionPlan>) -> [bool; 2] {
     }
 }
 
-/// Whether more is claimed of the values in a row than that columns are equal, which columns of nulls are.
+/// Returns whether the node declares constants, or equalities beyond those of columns. Equalities of columns
+/// also hold for rows of nulls.
 fn claims_values(node: &Arc<dyn ExecutionPlan>) -> bool {
     let is_of_columns = |class: &EquivalenceClass| class.iter().all(|expr| expr.is::<Column>());
     let properties = node.properties().equivalence_properties();
@@ -137,7 +139,7 @@ fn claims_values(node: &Arc<dyn ExecutionPlan>) -> bool {
 
 pub(super) type UnclaimedExec = OneInputExec<Unclaimed>;
 
-/// Gives the rows of its input, of which nothing is known.
+/// Emits the rows of its input and declares no properties of them.
 pub(super) struct Unclaimed {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,

@@ -1,9 +1,10 @@
 //! Build sides that wait for the filters of joins above them.
 //!
-//! A join fills the filter of its probe side when it has its build side, and only then reads the probe side. But an
-//! exchange into one partition reads its input from the moment it is opened, and the build side of a join is opened with
-//! the whole plan: below a probe side it would be read before the filter says which of its rows are wanted, and its own
-//! join would fill a filter with keys that nobody wants. So such an exchange is opened when it is read.
+//! A join fills the filter of its probe side when it has its build side, and only then reads the probe side.
+//! But an exchange into one partition reads its input as soon as it is opened, and the build side of a join
+//! is opened with the whole plan. Such a build side below a probe side would be read before the filter is
+//! filled. Its own join would then fill a filter with unwanted keys. So such an exchange is opened when it is
+//! first read.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ use futures::{StreamExt, TryFutureExt};
 use super::expressions::any_expression;
 use crate::one_input::{OneInput, OneInputExec, with_children};
 
-/// The node with a build side that is opened when it is read, if it is a hash join whose build side is an exchange over
-/// scans that may be filtered while the query runs.
+/// Defers the opening of a hash join's build side to its first read. The build side must be an exchange over
+/// scans with filters that are filled during execution. Other nodes stay unchanged.
 pub(super) fn deferred(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let build = match node.downcast_ref::<HashJoinExec>() {
         Some(join) if join.left().is::<CoalescePartitionsExec>() => Arc::clone(join.left()),
@@ -42,10 +43,10 @@ fn has_dynamic_filter(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     plan.exists(|node| Ok(node.children().is_empty() && any_expression(node, is_dynamic)?))
 }
 
-/// The node that opens its input when it is read.
+/// The node that opens its input at the first read.
 pub(super) type DeferredExec = OneInputExec<Deferred>;
 
-/// Opens its input when it is read.
+/// Opens its input at the first read.
 pub(super) struct Deferred(Arc<dyn ExecutionPlan>);
 
 impl OneInput for Deferred {

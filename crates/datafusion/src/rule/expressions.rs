@@ -1,4 +1,4 @@
-//! Questions about the expressions of a node.
+//! Tests of a node's expressions.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// Whether one of the node's own expressions is so.
+/// Returns whether `is_so` holds for one of the node's own expressions.
 pub(super) fn any_expression(
     node: &Arc<dyn ExecutionPlan>,
     is_so: impl Fn(&Arc<dyn PhysicalExpr>) -> bool,

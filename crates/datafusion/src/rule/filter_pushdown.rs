@@ -1,8 +1,8 @@
-//! Filters right above a cooperative scan become part of it.
+//! Moves filters right above a cooperative scan into it.
 //!
-//! The scan knows which columns only the filter needs; DataFusion's `FilterExec` does not. The scan evaluates the
-//! filter on the arrays that all scans share, and copies the passing rows once, in the wanted columns only.
-//! [`eligibility::filter_into_scan`] says when this is right.
+//! The scan knows which columns only the filter needs; DataFusion's `FilterExec` does not. The scan evaluates
+//! the filter on the arrays that all scans share, and copies the passing rows once, in the wanted columns
+//! only. [`eligibility::filter_into_scan`] has the conditions.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::eligibility::{self, Reason};
 use crate::scan::CScan;
 
-/// A cooperative scan that filters by itself, in place of `filter` over a scan of `config`; `None` if the filter
-/// stays where it is. `shares`: what it says of slices is in common with those of other queries.
+/// Returns a cooperative scan that filters, in place of `filter` over a scan of `config`; `None` if the
+/// filter stays where it is. With `shares`, its answers about slices are shared with other queries.
 pub(super) fn push_down(
     filter: &FilterExec,
     config: &FileScanConfig,
@@ -56,13 +56,13 @@ fn stays(filter: &FilterExec, reason: &Reason) -> Option<Arc<dyn ExecutionPlan>>
     None
 }
 
-/// The conjuncts of a predicate over the scan's output, in their order, in terms of the table's columns; `None` if the
-/// scan cannot evaluate one of them.
+/// Translates a predicate over the scan's output to conjuncts over the table's columns, in their order;
+/// `None` if the scan cannot evaluate one of them.
 fn over_table(
     predicate: &Arc<dyn PhysicalExpr>,
     config: &FileScanConfig,
 ) -> Result<Option<Vec<Arc<dyn PhysicalExpr>>>> {
-    // DataFusion adds what it pushes down to the predicate that is there: here to one that says nothing.
+    // DataFusion adds a pushed-down predicate to the existing one. Here that is always true.
     let bare = with_predicate(config, lit(true))?;
     let mut options = ConfigOptions::default();
     options.execution.parquet.pushdown_filters = true;
@@ -78,7 +78,7 @@ fn over_table(
     Ok(Some(split_conjunction(&predicate).into_iter().skip(1).cloned().collect()))
 }
 
-/// The scan with these conjuncts among those that it prunes by; most of them it has already.
+/// Adds these conjuncts to those by which the scan prunes. It has most of them already.
 fn prune_by(config: &FileScanConfig, conjuncts: &[Arc<dyn PhysicalExpr>]) -> Result<FileScanConfig> {
     let predicate = config.file_source().filter();
     let mut all: Vec<_> = predicate.iter().flat_map(split_conjunction).cloned().collect();
@@ -101,7 +101,7 @@ pub(super) fn with_predicate(
     Ok(FileScanConfigBuilder::from(config.clone()).with_source(source).build())
 }
 
-/// The scan with the columns that the filter leaves.
+/// Projects the scan to the columns that the filter outputs.
 fn project(filter: &FilterExec, scan: CScan) -> Result<Arc<dyn ExecutionPlan>> {
     let leaf = |scan: Arc<dyn DataSource>| -> Arc<dyn ExecutionPlan> { Arc::new(DataSourceExec::new(scan)) };
     let Some(indices) = filter.projection() else { return Ok(leaf(Arc::new(scan))) };

@@ -1,11 +1,11 @@
-//! Nodes that neither DataFusion nor coscan has made.
+//! Foreign nodes: nodes of types that neither DataFusion nor coscan defines.
 //!
-//! Nothing is known of them: they may number rows as they come, expect a file in each partition, or keep something that their
-//! inputs do not show. So nodes are known by their types, in a closed list, and every other node is foreign. Names say nothing:
-//! anyone may call a node `FilterExec`.
+//! Nothing is known about them. They may number rows as they come, expect a file in each partition, or keep
+//! something that their inputs do not show. So the known types are a closed list, and every other node is
+//! foreign. Names prove nothing: any node may be called `FilterExec`.
 //!
-//! What follows from it is said elsewhere: [`super::aside`] keeps the order of rows below foreign nodes, and results of plans
-//! that contain them are not shared ([`crate::shared_result`]).
+//! [`super::aside`] keeps the order of rows below foreign nodes. Results of plans that contain them are not
+//! shared ([`crate::shared_result`]).
 
 use std::any::type_name;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ macro_rules! is_one_of {
     ($node:expr, $($kind:ty),+ $(,)?) => { $($node.is::<$kind>())||+ };
 }
 
-/// Whether the node is of a type that DataFusion or this crate has.
+/// Returns whether the node is of a type that DataFusion or this crate defines.
 pub(crate) fn is_own(node: &Arc<dyn ExecutionPlan>) -> bool {
     is_of_datafusion(node)
         || is_one_input(node)
@@ -116,27 +116,27 @@ fn is_of_datafusion(node: &Arc<dyn ExecutionPlan>) -> bool {
     )
 }
 
-/// Whether a node is of one type.
+/// Tests whether a node is of one type.
 type IsOfType = fn(&Arc<dyn ExecutionPlan>) -> bool;
 
-/// The types of nodes that hosts of an engine have declared, by their names.
+/// The node types that hosts of an engine have declared, by their names.
 #[derive(Debug, Default)]
 pub(super) struct Declared(Mutex<BTreeMap<&'static str, IsOfType>>);
 
-/// Declares a type of nodes of the host's: such a node gives the same rows in whatever order and partition rows of its inputs
-/// come. Plans with nodes of other types than DataFusion's keep the order below them.
+/// Declares a type of the host's nodes. Such a node must give the same rows in whatever order and partition
+/// the rows of its inputs come. Below nodes of undeclared types, plans keep the order of rows.
 pub fn declare_node<T: ExecutionPlan>(engine: &Engine) {
     let declared = engine.companion(Declared::default);
     lock(&declared.0).insert(type_name::<T>(), |node| node.is::<T>());
 }
 
 impl Declared {
-    /// Those of an engine.
+    /// Returns the declared types of an engine.
     pub(super) fn of(engine: &Engine) -> Arc<Self> {
         engine.companion(Declared::default)
     }
 
-    /// Whether the node may rely on the order in which rows come.
+    /// Returns whether the node may rely on the order in which rows come.
     pub(super) fn is_foreign(&self, node: &Arc<dyn ExecutionPlan>) -> bool {
         !is_own(node) && !lock(&self.0).values().any(|is_of_type| is_of_type(node))
     }

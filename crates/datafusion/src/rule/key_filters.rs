@@ -1,7 +1,7 @@
-//! Hash joins filter their probe side by one key at a time.
+//! Hash joins that filter their probe side by one key at a time.
 //!
-//! [`eligibility::filter_by_keys`] says of which joins. A filter is placed in the scans from which the column of its key comes,
-//! which for each key may be others. If there are none, nothing is collected.
+//! [`eligibility::filter_by_keys`] has the conditions. A filter is placed in the scans from which its key
+//! column comes. These may differ from key to key. Without such scans no keys are collected.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::file::known_keys::keeps;
 use crate::key_filter::{KeyFilter, KeyFilters};
 use crate::one_input::with_children;
 
-/// The node with filters of its keys in the scans of its probe side, if it is a hash join for which that is right.
+/// Places filters of the node's keys in the scans of its probe side, if it is an eligible hash join.
 pub(super) fn by_key(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
     if let Err(reason) = eligibility::filter_by_keys(join) {
@@ -30,7 +30,7 @@ pub(super) fn by_key(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn
     let of_all_keys = node.dynamic_expressions_produced();
     if join.on().len() > 1 {
         for of in &of_all_keys {
-            // Where it has a place it leaves out more rows than the filters of its keys would.
+            // In one scan, DataFusion's filter of all keys leaves out more rows than filters of single keys.
             if placed(Arc::clone(&probe), of)?.1 {
                 return Ok(Transformed::no(node));
             }
@@ -55,7 +55,7 @@ pub(super) fn by_key(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn
     with_children(node, vec![build, probe]).map(Transformed::yes)
 }
 
-/// The filter of a key; `None` if that is not made of its values.
+/// Returns the filter of a key; `None` if the key's values cannot be collected.
 fn key(
     join: &HashJoinExec,
     build: &Arc<dyn PhysicalExpr>,
@@ -70,7 +70,8 @@ fn key(
     Ok(Some(KeyFilter::new(Arc::clone(build), column, probe_schema, data_type)))
 }
 
-/// The build side with the collection of its keys: below an exchange into one partition, where several work at it.
+/// Adds the collection of keys to the build side. It goes below an exchange into one partition, where several
+/// partitions do the work.
 fn collected(build: Arc<dyn ExecutionPlan>, keys: Arc<[KeyFilter]>) -> Result<Arc<dyn ExecutionPlan>> {
     match build.downcast_ref::<CoalescePartitionsExec>() {
         Some(exchange) if exchange.fetch().is_none() => {

@@ -1,9 +1,10 @@
 //! Aggregations that stop at a number of groups.
 //!
-//! DataFusion has the limit of a query that only asks for different rows in the aggregation, if its input has no order. With one
-//! it takes the limit for that of a top-k, which fails without a direction. A scan that takes in a filter knows more of
-//! its rows than DataFusion's does, for instance that they are all equal in a column, and that is an order. So the limit
-//! becomes a node of its own above the aggregation.
+//! DataFusion puts the limit of a query for distinct rows into the aggregation if its input has no order. If
+//! the input has an order, the aggregation takes the limit for that of a top-k, which fails without a
+//! direction. A scan with a filter may declare more than DataFusion's does, for instance that a column is
+//! constant, and that counts as an order. So this rewrite moves the limit to a node of its own above the
+//! aggregation.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::limit::LocalLimitExec;
 
-/// The node with its limit above it, if it is an aggregation that would fail with it.
+/// Moves the limit above the node, if it is an aggregation that would fail with it.
 pub(super) fn limited_above(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return Ok(Transformed::no(node)) };
     let Some(limit) = aggregate.limit_options().filter(|limit| limit.descending.is_none()) else {

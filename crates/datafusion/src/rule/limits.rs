@@ -1,7 +1,8 @@
-//! Scans below a sort that keeps a few rows begin with the chunks that have them.
+//! Scans below a sort with a limit begin with the chunks that hold its rows.
 //!
-//! The sort's own filter rules out the other chunks once it has rows. It does so in any order of chunks, but in the
-//! worst order, when a table is read from its oldest rows and the newest are wanted, only after all of them.
+//! The sort's own filter rules out the other chunks as soon as the sort has rows. The filter works in any
+//! order of chunks. But if a table is read from its oldest rows and the newest are wanted, it takes effect
+//! only after all chunks.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::ordered::Step;
 use crate::scan::CScan;
 use crate::scan::first::WantedFirst;
 
-/// `plan` with scans that know what the sorts above them want first.
+/// Tells the scans of `plan` which rows the sorts above them want first.
 pub(super) fn wanted_first(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
         let sort = node.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_some());
@@ -33,7 +34,7 @@ pub(super) fn wanted_first(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
     Ok(plan?.data)
 }
 
-/// `node` over a scan that knows; `None` if its column is not one of the files.
+/// Returns `node` over a scan that knows the order; `None` if its column is not one of the files.
 fn wanting(
     node: &Arc<dyn ExecutionPlan>,
     column: usize,

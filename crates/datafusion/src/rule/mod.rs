@@ -1,17 +1,25 @@
-//! The optimizer rule: every scan of Parquet files becomes a cooperative one.
+//! The optimizer rule that makes every scan of Parquet files cooperative.
 //!
-//! It must run last, because later rules look for DataFusion's own scan. Filters that are filled while the query runs go
-//! to the scans to which they belong (`placed_filters`), and joins filter by single keys (`key_filters`). Scans take in the
-//! filter right above them (`filter_pushdown`), partial aggregations right above them read their arrays (`aggregation`),
-//! aggregations, joins and window functions of clustered tables are done chunk by chunk (`ordered`), a limit over an order
-//! begins with the chunks that it wants (`limits`), build sides are read when filters of joins above are known (`deferred`),
-//! and decimal arithmetic is narrowed. Aggregations lose limits that would make them fail (`limited`). Other joins, orderings
-//! and partitions stay as they are. `eligibility` says when. What does not meet its conditions is left alone, with the reason
-//! in the log.
+//! It must run last, because later rules look for DataFusion's own scan. It consists of these rewrites:
 //!
-//! Nodes that neither DataFusion nor coscan has made are `foreign`: below them rows keep their order (`aside`).
+//! - Filters that are filled during execution are placed in the scans to which they belong
+//!   (`placed_filters`).
+//! - Joins filter by single keys (`key_filters`).
+//! - Scans take in the filter right above them (`filter_pushdown`).
+//! - Partial aggregations right above scans read their arrays (`aggregation`).
+//! - Aggregations, joins and window functions of clustered tables are computed chunk by chunk (`ordered`).
+//! - A limit over an order begins with the chunks that it wants (`limits`).
+//! - Build sides are read when the filters of joins above are filled (`deferred`).
+//! - Decimal arithmetic is narrowed.
+//! - Aggregations lose limits with which they would fail (`limited`).
 //!
-//! `claims`, `sorted_inputs` and `stops` are rules of their own, among DataFusion's: they mend what it plans.
+//! Other joins, orderings and partitions stay as they are. `eligibility` has the conditions. A node that does
+//! not meet them is left alone, and the log has the reason.
+//!
+//! Nodes of types that neither DataFusion nor coscan defines are `foreign`: below them rows keep their order
+//! (`aside`).
+//!
+//! `claims`, `sorted_inputs` and `stops` are separate rules among DataFusion's. They correct its plans.
 
 mod aggregation;
 mod aside;
@@ -60,7 +68,7 @@ use crate::ordered::{OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec};
 use crate::scan::CScan;
 use crate::session::options::{CoscanOptions, OrderAware};
 
-/// `plan` with every scan of Parquet files that can be made cooperative made so, reading through `engine`.
+/// Makes every eligible scan of Parquet files in `plan` cooperative, reading through `engine`.
 ///
 /// Does nothing if `coscan.enabled` is false.
 ///
@@ -82,7 +90,7 @@ pub fn rewrite_plan(
     if aside.transformed { put_back(plan) } else { Ok(plan) }
 }
 
-/// `plan`, which is below a foreign node: every partition has the rows that it had, in their order.
+/// Rewrites `plan`, which is below a foreign node. Every partition keeps its rows and their order.
 fn in_order(
     plan: Arc<dyn ExecutionPlan>,
     declared: &Declared,
@@ -96,7 +104,8 @@ fn in_order(
     if aside.transformed { put_back(plan) } else { Ok(plan) }
 }
 
-/// `plan` with scans that are cooperative where they can be, and with mends. `in_order`: the scans keep the order of rows.
+/// Makes eligible scans of `plan` cooperative and applies the corrections. With `in_order` the scans keep the
+/// order of rows.
 fn with_cooperative_scans(
     plan: Arc<dyn ExecutionPlan>,
     engine: &Engine,
@@ -113,15 +122,15 @@ fn with_cooperative_scans(
     plan?.data.transform_up(mended).data()
 }
 
-/// `plan`, which has no foreign node over inputs.
+/// Rewrites `plan`, which contains no foreign node with inputs.
 fn rewritten(
     plan: Arc<dyn ExecutionPlan>,
     engine: &Engine,
     options: &CoscanOptions,
     config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    // A distributed engine runs the partitions of one plan in different processes and says so by switching work stealing
-    // off: chunks would not go to all of them, nor does anybody know all keys.
+    // A distributed engine runs the partitions of one plan in different processes, and switches work stealing
+    // off. Then chunks would not reach all processes, and no process knows all keys.
     let shares = config.execution.enable_file_stream_work_stealing;
     let plan = plan.transform_up(placed_filters::by_position)?.data;
     let plan = if shares { plan.transform_up(key_filters::by_key)?.data } else { plan };
@@ -130,12 +139,14 @@ fn rewritten(
     let plan = if options.order_aware == OrderAware::Never { plan } else { limits::wanted_first(plan)? };
     let finished = |plan| finished(plan, options.share_aggregates);
     let plan = finished(ordered::by_chunks(plan, order_aware, &config.catalog, &finished)?)?;
-    // Columns that are computed in another way are not known as what filters say of them.
+    // A rewrite may replace columns by other expressions. Then filters imply less about them, and an order
+    // may be lost.
     sorted_inputs::sorted_inputs(plan)
 }
 
-/// `plan` with aggregations at scans, narrow arithmetic and joins that yield. What aggregations by chunks stand for is
-/// finished already. `shared`: aggregations at scans have in common with those of other queries what is the same.
+/// Rewrites aggregations at scans, narrows arithmetic and makes joins yield. Skips the inputs of aggregations
+/// by chunks, which are finished already. With `shared`, aggregations at scans share equal work with other
+/// queries.
 fn finished(plan: Arc<dyn ExecutionPlan>, shared: bool) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
         if is_finished(&node) {
@@ -155,8 +166,8 @@ fn finished(plan: Arc<dyn ExecutionPlan>, shared: bool) -> Result<Arc<dyn Execut
     plan?.data.transform_down_up(skip_finished, last).data()
 }
 
-/// A join may make any number of rows of a few without asking its inputs for more. Whoever reads all of them, as an
-/// aggregation does, would keep a thread to the end, and could not be cancelled.
+/// A join may make any number of rows of a few without asking its inputs for more. An operator that reads all
+/// of them, such as an aggregation, would keep a thread to the end and could not be cancelled.
 fn yielding(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let multiplies = node.is::<CrossJoinExec>()
         || node.is::<NestedLoopJoinExec>()
@@ -172,7 +183,8 @@ fn is_finished(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.is::<OrderedAggregateExec>() || node.is::<OrderedJoinExec>() || node.is::<OrderedWindowExec>()
 }
 
-/// A cooperative scan in place of the node, which is a scan or a filter over one. `in_order`: it keeps the order of rows.
+/// Returns a cooperative scan in place of the node, which is a scan or a filter over one. With `in_order` it
+/// keeps the order of rows.
 fn cooperative(
     node: &Arc<dyn ExecutionPlan>,
     engine: &Engine,
@@ -194,7 +206,7 @@ fn cooperative(
     Ok(config.map(|config| DataSourceExec::from_data_source(CScan::new(config, engine.clone())) as _))
 }
 
-/// The scan of Parquet files that the node is, if it can be made cooperative.
+/// Returns the scan of Parquet files that the node is, if it can be made cooperative.
 fn shareable<'a>(node: &'a Arc<dyn ExecutionPlan>, options: &CoscanOptions) -> Option<&'a FileScanConfig> {
     let exec = node.downcast_ref::<DataSourceExec>()?;
     let (config, _) = exec.downcast_to_file_source::<ParquetSource>()?;
@@ -207,7 +219,7 @@ fn shareable<'a>(node: &'a Arc<dyn ExecutionPlan>, options: &CoscanOptions) -> O
     Some(config)
 }
 
-/// The node with the decimal arithmetic of its projection, or of the arguments it aggregates, in 64 bits where
+/// Narrows decimal arithmetic of the node's projection, or of its aggregate arguments, to 64 bits where
 /// values allow it.
 fn with_narrow_arithmetic(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
@@ -241,7 +253,7 @@ fn with_narrow_arithmetic(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Ar
     Ok(Transformed::no(node))
 }
 
-/// The function over narrowed arguments; `None` if there is nothing to narrow.
+/// Returns the function over narrowed arguments; `None` if there is nothing to narrow.
 fn narrow_arguments(
     function: &AggregateFunctionExpr,
     schema: &Schema,
@@ -263,16 +275,16 @@ fn narrow(expr: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Transformed<Ar
     if eligibility::narrow_arithmetic(&expr) { narrowed(expr, schema) } else { Ok(Transformed::no(expr)) }
 }
 
-/// [`rewrite_plan`] as a rule of a session, to be appended last.
+/// [`rewrite_plan`] as a rule of a session. It must be the last rule.
 pub struct CooperativeScans {
     engine: Engine,
 }
 
 impl CooperativeScans {
-    /// What it is called among the rules of a session.
+    /// Its name among the rules of a session.
     pub(crate) const NAME: &str = "cooperative_scans";
 
-    /// The rule that sends scans to `engine`.
+    /// Creates the rule for scans through `engine`.
     pub fn new(engine: Engine) -> Self {
         CooperativeScans { engine }
     }

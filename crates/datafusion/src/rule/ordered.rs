@@ -1,9 +1,10 @@
-//! Aggregations, joins and window functions that can be done chunk by chunk get a node that does so once footers prove that
-//! chunks are clustered.
+//! Replaces aggregations, joins and window functions by nodes that compute them chunk by chunk, if footers
+//! prove at execution that chunks are clustered.
 //!
 //! Conditions are in [`eligibility::aggregation_by_chunks`], [`eligibility::join_by_chunks`] and
-//! [`eligibility::window_by_chunks`], execution is in [`crate::ordered`]. Such a node keeps neither the order nor the
-//! partitioning of the node it replaces, so it matters what the plan above relies on.
+//! [`eligibility::window_by_chunks`], execution is in [`crate::ordered`]. Such a node keeps neither the order
+//! nor the partitioning of the node that it replaces. So the rewrite depends on the properties that the plan
+//! above uses.
 
 use std::sync::Arc;
 
@@ -44,24 +45,25 @@ use crate::session::options::OrderAware;
 /// Nodes of one input each, from the top down.
 type Nodes = Vec<Arc<dyn ExecutionPlan>>;
 
-/// What the plan above a node may rely on.
+/// The properties of a node's output on which the plan above may rely.
 #[derive(Clone, Copy, Debug)]
 struct ReliedOn {
     order: bool,
     partitioning: bool,
 }
 
-/// How a plan is rewritten.
+/// The parameters of the rewrite.
 #[derive(Clone, Copy)]
 struct How<'a> {
-    /// Wherever it is right, worthwhile or not.
+    /// Whether to rewrite in every correct case, worthwhile or not.
     always: bool,
-    /// How the names of tables are completed.
+    /// The completion of table names.
     catalog: &'a CatalogOptions,
     finish: &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
 }
 
-/// `plan` with aggregations and joins by chunks. `finish` does to what stands by what is done to the rest of the plan.
+/// Rewrites aggregations and joins of `plan` by chunks. `finish` applies the remaining rewrites to the plans
+/// that the new nodes keep as a fallback.
 pub(super) fn by_chunks(
     plan: Arc<dyn ExecutionPlan>,
     when: OrderAware,
@@ -72,7 +74,7 @@ pub(super) fn by_chunks(
         return Ok(plan);
     }
     let how = How { always: when == OrderAware::Always, catalog, finish };
-    // Whoever asked for the result may have asked for its order, which DataFusion then gives in one partition.
+    // The caller may have asked for an order, which DataFusion then provides in one partition.
     let order = plan.output_partitioning().partition_count() == 1;
     rewritten(plan, ReliedOn { order, partitioning: false }, how)
 }
@@ -97,7 +99,7 @@ fn rewritten(
         return Ok(exec);
     }
     if !partitioned && let Some(join) = joins(&node, relied_on, how) {
-        // Fewer tables may be clustered than all of them.
+        // A subset of the tables may be clustered where not all are.
         let otherwise =
             if join.inputs.len() > 2 { with_inputs_rewritten(node, relied_on, how)? } else { node };
         return Ok(Arc::new(OrderedJoinExec::new(join, (how.finish)(otherwise)?)));
@@ -127,7 +129,7 @@ fn with_inputs_rewritten(
     with_children(node, replaced)
 }
 
-/// What is relied on of an input of `node`.
+/// Returns the properties of an input on which `node` and the plan above rely.
 fn of_input(node: &Arc<dyn ExecutionPlan>, at: usize, relied_on: ReliedOn) -> ReliedOn {
     let needs_order = node.required_input_ordering()[at].is_some() || node.is::<PartialSortExec>();
     let requirements = node.input_distribution_requirements();
@@ -145,7 +147,7 @@ fn of_input(node: &Arc<dyn ExecutionPlan>, at: usize, relied_on: ReliedOn) -> Re
     }
 }
 
-/// How the aggregation that ends in `node` is done by chunks; `None` if it cannot be.
+/// Returns the aggregation by chunks that replaces the nodes down from `node`; `None` if there is none.
 fn aggregation(
     node: &Arc<dyn ExecutionPlan>,
     relied_on: ReliedOn,
@@ -181,13 +183,13 @@ fn aggregation(
     }))
 }
 
-/// Whether the plan above relies on nothing of the node but one order of its rows, which a sort can make again.
+/// Returns whether the plan above relies only on one order of the node's rows, which a sort can restore.
 fn has_one_order(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn) -> bool {
     let partitioned = relied_on.partitioning && node.output_partitioning().partition_count() > 1;
     !partitioned && node.equivalence_properties().oeq_class().len() == 1
 }
 
-/// How the joins that end in `node` are done by chunks; `None` if they cannot be.
+/// Returns the joins by chunks that replace the nodes down from `node`; `None` if there are none.
 fn joins(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, how: How<'_>) -> Option<ChunkJoin> {
     let planned = node.downcast_ref::<HashJoinExec>()?;
     if relied_on.order && node.output_ordering().is_some() {
@@ -214,8 +216,9 @@ fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     Some(expr.downcast_ref::<Column>()?.index())
 }
 
-/// The join that `node` is, on these columns of its sides, both of which are the key by which their tables are clustered;
-/// `None` if it cannot be done by chunks. `steps` are done to its rows, which have this schema then.
+/// Returns the join `node` on these columns of its sides, both of which are the keys by which their tables
+/// are clustered; `None` if it cannot be computed by chunks. `steps` are applied to its rows, which then have
+/// this schema.
 fn join_tree(
     node: &Arc<dyn ExecutionPlan>,
     keys: [usize; 2],
@@ -226,7 +229,7 @@ fn join_tree(
     inputs: &mut Vec<ChunkInput>,
 ) -> Option<JoinTree> {
     let planned = node.downcast_ref::<HashJoinExec>()?;
-    // The side that DataFusion takes to be small is collected by everybody: little is to be gained.
+    // Every partition collects the side that DataFusion takes to be small. Little is to be gained.
     if !how.always && *planned.partition_mode() != PartitionMode::Partitioned {
         return None;
     }
@@ -239,7 +242,7 @@ fn join_tree(
     Some(JoinTree::Join { planned: Arc::clone(node), sides, steps: steps.into(), schema })
 }
 
-/// A side of a join, of which this column is the key: a scan, or a join on the same key.
+/// Returns a side of a join with this key column: a scan, or a join on the same key.
 fn join_side(
     input: &Arc<dyn ExecutionPlan>,
     key: usize,
@@ -248,7 +251,7 @@ fn join_side(
     inputs: &mut Vec<ChunkInput>,
 ) -> Option<JoinTree> {
     let (steps, bottom) = down_to_source(input);
-    // What a filter leaves may be so little that a hash table over it is small, and filters the other scan.
+    // A filter may leave so few rows that a hash table over them is small, and filters the other scan.
     let filters = |step: &Step| matches!(step, Step::Filter(..));
     if !how.always && steps.iter().any(filters) {
         return None;
@@ -269,8 +272,8 @@ fn join_side(
     Some(JoinTree::Input(inputs.len() - 1))
 }
 
-/// The columns of the sides that a join compares, of which one is this column of its output. If a row has a value there, it is
-/// that of both sides.
+/// Returns the columns of the sides that a join compares, if one of them is this column of its output. A
+/// value of that column in a row is the value on both sides.
 fn keys_of(join: &HashJoinExec, column_above: usize) -> Option<[usize; 2]> {
     let column_above = match &join.projection {
         Some(projection) => *projection.get(column_above)?,
@@ -278,7 +281,7 @@ fn keys_of(join: &HashJoinExec, column_above: usize) -> Option<[usize; 2]> {
     };
     let left = join.left().schema().fields().len();
     let (side, at) = match join.join_type() {
-        // All columns are of one side, but for the mark.
+        // All columns are of one side, except the mark.
         JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => (0, column_above),
         JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (1, column_above),
         _ if column_above < left => (0, column_above),
@@ -288,7 +291,7 @@ fn keys_of(join: &HashJoinExec, column_above: usize) -> Option<[usize; 2]> {
     pairs.find(|pair| pair[side] == at)
 }
 
-/// How the window functions that end in `node` are computed by chunks; `None` if they cannot be.
+/// Returns the window functions by chunks that replace the nodes down from `node`; `None` if there are none.
 fn window(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, how: How<'_>) -> Result<Option<ChunkWindow>> {
     if window_functions(node).is_none() || (relied_on.order && node.output_ordering().is_some()) {
         return Ok(None);
@@ -311,8 +314,8 @@ fn window(node: &Arc<dyn ExecutionPlan>, relied_on: ReliedOn, how: How<'_>) -> R
     Ok(Some(ChunkWindow { input, nodes, always: how.always }))
 }
 
-/// The nodes from window functions down to the first sort, and what that sorts. Each window function has a sort below it,
-/// so that nothing depends on the order of rows.
+/// Returns the nodes from window functions down to the first sort, and the input of that sort. Each window
+/// function has a sort below it, so results do not depend on the order of the scan's rows.
 fn down_to_sort(top: &Arc<dyn ExecutionPlan>) -> Option<(Nodes, &Arc<dyn ExecutionPlan>)> {
     let (mut node, mut nodes, mut sorted) = (top, Vec::new(), false);
     loop {
@@ -334,13 +337,13 @@ fn down_to_sort(top: &Arc<dyn ExecutionPlan>) -> Option<(Nodes, &Arc<dyn Executi
     }
 }
 
-/// The window functions that the node computes, if it does.
+/// Returns the window functions that the node computes, if any.
 fn window_functions(node: &Arc<dyn ExecutionPlan>) -> Option<&[Arc<dyn WindowExpr>]> {
     let bounded = node.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::window_expr);
     bounded.or_else(|| node.downcast_ref::<WindowAggExec>().map(WindowAggExec::window_expr))
 }
 
-/// A column of what the last of these nodes reads by which all window functions are partitioned.
+/// Returns a column of the last node's input by which all window functions are partitioned.
 fn partitioned_by(nodes: &[Arc<dyn ExecutionPlan>]) -> Option<usize> {
     let mut common: Option<Vec<usize>> = None;
     for (at, node) in nodes.iter().enumerate() {
@@ -357,16 +360,16 @@ fn partitioned_by(nodes: &[Arc<dyn ExecutionPlan>]) -> Option<usize> {
     common?.first().copied()
 }
 
-/// The position in the input of the last of these nodes of a column of the output of the first one.
+/// Traces a column of the first node's output to its position in the input of the last node.
 fn traced(column: usize, nodes: &[Arc<dyn ExecutionPlan>]) -> Option<usize> {
     nodes.iter().try_fold(column, |column, node| match Step::of(node) {
         Some((step, _)) => step.source(column),
-        // Sorts pass on all columns, window functions too, in front of their own.
+        // Sorts pass on all columns. Window functions do so too, in front of their own.
         None => (column < node.children()[0].schema().fields().len()).then_some(column),
     })
 }
 
-/// What `input` reads, with column `key` of it as the key, if that is a column of the files.
+/// Returns the table that `input` reads, with column `key` as the key, if that is a column of the files.
 fn clustered_by(
     input: &Arc<dyn ExecutionPlan>,
     steps: &[Step],
@@ -380,7 +383,7 @@ fn clustered_by(
     Some(ChunkInput { scan, steps, schema, key, column, data_type, declared })
 }
 
-/// The node that aggregates rows: `last` itself, or the partial aggregation below it.
+/// Returns the node that aggregates rows: `last` itself, or the partial aggregation below it.
 fn first_of(last: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     let mode = |node: &Arc<dyn ExecutionPlan>| node.downcast_ref::<AggregateExec>().map(|node| *node.mode());
     if mode(last).is_none_or(|mode| mode.input_mode() == AggregateInputMode::Raw) {
@@ -399,7 +402,7 @@ fn first_of(last: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     last
 }
 
-/// Whether the node does nothing but bring rows to other partitions.
+/// Returns whether the node only moves rows to other partitions.
 pub(super) fn exchanges(node: &Arc<dyn ExecutionPlan>) -> bool {
     let merges = node.downcast_ref::<CoalescePartitionsExec>().is_some_and(|node| node.fetch().is_none());
     let merges_sorted =
@@ -411,13 +414,13 @@ pub(super) fn exchanges(node: &Arc<dyn ExecutionPlan>) -> bool {
     merges || merges_sorted || passes
 }
 
-/// The cooperative scan at the bottom and what is done to its rows, beginning at the scan.
+/// Returns the cooperative scan at the bottom, and the steps applied to its rows, beginning at the scan.
 fn down_to_scan(top: &Arc<dyn ExecutionPlan>) -> Option<(Vec<Step>, &CScan)> {
     let (steps, bottom) = down_to_source(top);
     Some((steps, scan_of(bottom)?))
 }
 
-/// The node whose rows these are, and what is done to them, beginning there.
+/// Returns the source of these rows, and the steps applied to them, beginning at the source.
 fn down_to_source(top: &Arc<dyn ExecutionPlan>) -> (Vec<Step>, &Arc<dyn ExecutionPlan>) {
     let (mut node, mut steps) = (top, Vec::new());
     loop {
@@ -439,7 +442,7 @@ fn scan_of(node: &Arc<dyn ExecutionPlan>) -> Option<&CScan> {
     node.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<CScan>()
 }
 
-/// The groups that are columns of the files, as they are.
+/// Returns the groups that are unchanged columns of the files.
 fn candidates(first: &AggregateExec, steps: &[Step], scan: &CScan) -> Vec<Candidate> {
     let groups = first.group_expr().expr().iter().enumerate();
     let candidate = |(group, (expr, _)): (usize, &(Arc<dyn PhysicalExpr>, String))| {

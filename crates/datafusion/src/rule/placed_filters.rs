@@ -1,9 +1,9 @@
-//! Filters that are filled while the query runs, by joins, sorts and aggregations, go to the scans whose columns they
-//! are about.
+//! Placement of filters that joins, sorts and aggregations fill during execution, in the scans of their
+//! columns.
 //!
-//! DataFusion 55 looks for these scans by the names of columns. Where two columns of a node, or one of each side of a
-//! semi join, have the same name, it may take the wrong one, and rows that are wanted would be dropped. So filters are
-//! placed anew, by the positions of columns, through the nodes through which DataFusion passes them.
+//! DataFusion 55 finds these scans by column names. If two columns of a node, or one of each side of a semi
+//! join, have the same name, it may choose the wrong scan, which then drops wanted rows. So this rewrite
+//! places filters by the positions of columns, through the same nodes as DataFusion.
 
 use std::sync::Arc;
 
@@ -38,7 +38,8 @@ use crate::one_input::with_children;
 /// A filter over the columns of a node.
 type Filter = Arc<dyn PhysicalExpr>;
 
-/// The node with the filters that it fills in the scans to which they belong, and in no others.
+/// Places the filters that the node fills in the scans to which they belong, and removes them from all
+/// others.
 pub(super) fn by_position(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let fills = node.is::<HashJoinExec>() || node.is::<SortExec>() || node.is::<AggregateExec>();
     let filters = if fills { node.dynamic_expressions_produced() } else { Vec::new() };
@@ -47,7 +48,7 @@ pub(super) fn by_position(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Ar
     let (false, Some(input)) = (filters.is_empty(), children.pop()) else { return Ok(Transformed::no(node)) };
     let (mut below, mut changed) = (input, false);
     for filter in &filters {
-        // What DataFusion has placed nowhere it was told not to.
+        // A filter in no scan stays out: settings of DataFusion may forbid it.
         let without = removed(below, filter)?;
         changed |= without.transformed;
         let wanted = without.transformed && keys_have_bounds(&node);
@@ -60,10 +61,13 @@ pub(super) fn by_position(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Ar
     with_children(node, children).map(Transformed::yes)
 }
 
-/// Whether DataFusion can work with the least and the greatest of a join's keys. It ends the query if keys are lists of
-/// structs, which it cannot compare, or integers in dictionaries, of which it would make an array, or if both sides have keys of
-/// different types. Of floating-point numbers it leaves out zeros of the other sign, which the join takes to be equal, and where
-/// nulls are equal, nulls that arrays of such types do not count. It looks for none of that if no scan has the filter.
+/// Returns whether DataFusion can compute correct bounds of a join's keys, the least and the greatest. It
+/// computes them if a scan has the filter.
+///
+/// It fails for lists of structs, which it cannot compare, for integers in dictionaries, of which it would
+/// make an array, and if the two sides have keys of different types. Bounds of floating-point numbers exclude
+/// zeros of the other sign, which the join takes to be equal. If nulls are equal, bounds exclude nulls that
+/// arrays of such types do not count.
 fn keys_have_bounds(node: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(join) = node.downcast_ref::<HashJoinExec>() else { return true };
     let (left, right) = (join.left().schema(), join.right().schema());
@@ -81,7 +85,8 @@ fn keys_have_bounds(node: &Arc<dyn ExecutionPlan>) -> bool {
     join.on().iter().all(|(a, b)| type_of_both(a, b).is_some_and(has_bounds))
 }
 
-/// `input` with a filter over its columns in the scans to which it belongs and in no others, and whether there are any.
+/// Places a filter over the columns of `input` in the scans to which it belongs, and removes it from all
+/// others. Returns whether there are such scans.
 pub(super) fn placed(
     input: Arc<dyn ExecutionPlan>,
     filter: &Filter,
@@ -92,7 +97,7 @@ pub(super) fn placed(
     Ok((plan, placing.scans > 0))
 }
 
-/// `input` without a filter over its columns in any scan.
+/// Removes a filter over the columns of `input` from all scans.
 pub(super) fn removed(
     input: Arc<dyn ExecutionPlan>,
     filter: &Filter,
@@ -100,15 +105,15 @@ pub(super) fn removed(
     Placing { id: filter.expression_id(), scans: 0 }.in_plan(input, None)
 }
 
-/// A filter that is being placed.
+/// A filter during its placement.
 struct Placing {
     id: Option<u64>,
-    /// In how many scans it is.
+    /// The number of scans that have it.
     scans: usize,
 }
 
 impl Placing {
-    /// `node` with the filter in the scans below, or without it if it does not belong there.
+    /// Places the filter in the scans below `node`, or removes it where it does not belong.
     fn in_plan(
         &mut self,
         node: Arc<dyn ExecutionPlan>,
@@ -135,7 +140,7 @@ impl Placing {
         }
     }
 
-    /// The scan with the filter, or without it; `None` if it stays as it is.
+    /// Adds the filter to the scan, or removes it; `None` if the scan stays as it is.
     fn in_scan(
         &mut self,
         config: &FileScanConfig,
@@ -150,7 +155,7 @@ impl Placing {
             && let Some(filter) = over_table(&filter, source)?
         {
             self.scans += 1;
-            // Where nothing else is left it stands for no filter.
+            // A constant true only stands for an empty filter.
             wanted.retain(|of| !is_true(of));
             wanted.push(filter);
         }
@@ -160,7 +165,7 @@ impl Placing {
         with_predicate(config, conjunction(wanted)).map(Some)
     }
 
-    /// DataFusion tests rows below a sort by a filter that no scan has promised to apply.
+    /// DataFusion tests rows below a sort by a filter that no scan has promised to apply. Remove it there.
     fn not_in_filter(&self, node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(exec) = node.downcast_ref::<FilterExec>() else { return Ok(None) };
         let conjuncts = split_conjunction(exec.predicate());
@@ -184,9 +189,10 @@ fn parquet_scan(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &Parq
     node.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<ParquetSource>()
 }
 
-/// The filter in terms of each input of a node, `None` where it does not hold or the node is none of those known here.
+/// Translates the filter to each input of a node; `None` where it does not hold or the node's type is unknown
+/// here.
 fn of_inputs(node: &Arc<dyn ExecutionPlan>, filter: Option<&Filter>) -> Result<Vec<Option<Filter>>> {
-    // Fewer rows below a limit would let others through it.
+    // With fewer rows below a limit, other rows would pass it.
     let filter = filter.filter(|_| node.fetch().is_none());
     let through = |of: &dyn Fn(usize) -> Option<Filter>| match filter {
         Some(filter) => over(filter, of),
@@ -231,8 +237,8 @@ fn of_inputs(node: &Arc<dyn ExecutionPlan>, filter: Option<&Filter>) -> Result<V
     Ok(vec![filter])
 }
 
-/// A column of a join's output in terms of one of its sides. A column of the other side is there too if it is a key for which
-/// the sides of a semi join are equal.
+/// Translates a column of a join's output to one of its sides. A key column of the other side can be
+/// translated, too, if the sides of a semi join are equal in it.
 fn of_side(join: &HashJoinExec, side: JoinSide, at: usize) -> Option<Filter> {
     use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
     let at = match &join.projection {
@@ -269,7 +275,7 @@ fn column(of: &Arc<dyn ExecutionPlan>, at: usize) -> Option<Filter> {
     Some(Arc::new(Column::new(field.name(), at)))
 }
 
-/// A filter over the output of a scan in terms of the table's columns.
+/// Translates a filter over the output of a scan to the table's columns.
 fn over_table(filter: &Filter, source: &ParquetSource) -> Result<Option<Filter>> {
     let schema = source.table_schema().table_schema();
     over(filter, &|at| match source.projection() {
@@ -278,7 +284,7 @@ fn over_table(filter: &Filter, source: &ParquetSource) -> Result<Option<Filter>>
     })
 }
 
-/// The filter with each column replaced by what it is; `None` if that is not known, or another value each time.
+/// Replaces each column of the filter by its source; `None` if that is unknown or volatile.
 fn over(filter: &Filter, of: &dyn Fn(usize) -> Option<Filter>) -> Result<Option<Filter>> {
     let mut known = true;
     let over = Arc::clone(filter).transform_up(|expr| {

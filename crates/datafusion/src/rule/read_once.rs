@@ -1,8 +1,9 @@
-//! Nested loop joins that are short of memory execute their left side again and join in parts.
+//! Nested loop joins whose left side must be read once. If such a join is short of memory, it executes its
+//! left side again and joins in parts.
 //!
-//! The left side was made to be executed once: exchanges panic the second time, and a filter that was learned in the first
-//! execution, as by a limit over an order, leaves out rows in the second. Joining in parts gives some rows twice. So reading
-//! again is an error, and the query runs again with more memory.
+//! But the left side supports one execution only. Exchanges panic the second time. A filter that was filled
+//! in the first execution, as by a limit over an order, leaves out rows in the second. A join in parts emits
+//! some rows twice. So the second read is an error, and the query runs again with more memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::one_input::{OneInput, OneInputExec, with_children};
 
-/// The node with a left side that is read once, if it is a nested loop join.
+/// Makes the left side of the node readable once, if the node is a nested loop join.
 pub(super) fn read_once(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if !node.is::<NestedLoopJoinExec>() {
         return Ok(Transformed::no(node));
@@ -28,10 +29,10 @@ pub(super) fn read_once(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<
     with_children(node, children).map(Transformed::yes)
 }
 
-/// Gives its rows once.
+/// Emits its rows once.
 struct ReadOnce {
     input: Arc<dyn ExecutionPlan>,
-    /// Of each partition, whether it was read.
+    /// Whether each partition was read.
     read: Vec<AtomicBool>,
 }
 

@@ -1,8 +1,8 @@
-//! Inputs that are sorted where a node needs it.
+//! Sorts inputs where a node needs an order that its input lacks.
 //!
-//! DataFusion 55 leaves a sort out where keys are claimed to be equal in all rows. In two cases the plan then fails: a later rule
-//! loses the claim, or a window function does not find its key among what its input claims to be ordered by. So the sort is
-//! put there after all.
+//! DataFusion 55 leaves out a sort if keys are declared equal in all rows. In two cases the plan then fails:
+//! a later rule loses that property, or a window function does not find its key in the declared order of its
+//! input. This rule inserts the sort.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::claims::Unclaimed;
 /// DataFusion's rule that refuses plans with such inputs.
 const CHECKS_PLANS: &str = "SanityCheckPlan";
 
-/// The rules, with one that sorts such inputs before plans are checked.
+/// Adds a rule that sorts such inputs before plans are checked.
 pub(crate) fn with_sorted_inputs(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
     let check = optimizer.rules.iter().position(|rule| rule.name() == CHECKS_PLANS);
     optimizer.rules.insert(check.unwrap_or(optimizer.rules.len()), Arc::new(SortedInputs));
@@ -54,14 +54,14 @@ impl PhysicalOptimizerRule for SortedInputs {
     }
 }
 
-/// The plan with inputs sorted where they have to be and are not.
+/// Sorts the inputs that lack a required order.
 pub(super) fn sorted_inputs(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(with_inputs_sorted).data()
 }
 
 fn with_inputs_sorted(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if let Some(order) = order_not_found(&node) {
-        // What is claimed of the input would leave the sort out again.
+        // The declared properties of the input would remove the sort again.
         return node
             .map_children(|input| Ok(Transformed::yes(sorted(Unclaimed::exec(input), order.clone()))));
     }
@@ -76,12 +76,12 @@ fn with_inputs_sorted(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dy
     })
 }
 
-/// The rows of each partition in this order.
+/// Sorts the rows of each partition.
 fn sorted(input: Arc<dyn ExecutionPlan>, order: LexOrdering) -> Arc<dyn ExecutionPlan> {
     Arc::new(SortExec::new(order, input).with_preserve_partitioning(true))
 }
 
-/// The order that window functions need, if they do not find their keys in the order of their input.
+/// Returns the order that window functions need, if the order of their input lacks their keys.
 fn order_not_found(node: &Arc<dyn ExecutionPlan>) -> Option<LexOrdering> {
     let (found, windows) = if let Some(windows) = node.downcast_ref::<BoundedWindowAggExec>() {
         (windows.partition_by_sort_keys(), windows.window_expr())

@@ -1,17 +1,19 @@
-//! Plans in which rules of DataFusion 55 stop where they would take one column for another.
+//! Pushdown barriers: rules of DataFusion 55 stop where they would take one column for another.
 //!
-//! - Filters are moved towards scans a second time in the physical plan, where several columns may have the same name: a join
-//!   gives those of both sides. The columns of a filter are looked for by name, the first or that of the other side is taken, and
-//!   rows are filtered by another column than the query says. What may pass joins has done so in the logical plan, where names
-//!   are qualified. So here no filter passes a node with several inputs, or one whose columns share a name, or a projection
-//!   with a volatile column, which would have another value above than where the filter is tested.
-//! - A projection that is moved below a join by sorting leaves the join's condition as it was, about columns that have moved. So
-//!   no projection passes such a join. And where the rule fails, as it does above some joins of joins, projections stay where they
-//!   are.
-//! - An aggregation without groups that has only `min` and `max` tells scans which values still matter: `k < 7 OR k > 90`. A function
-//!   that has no value yet, or whose argument is no column, has no part in that condition, and scans skip the rows that it needs:
-//!   of a file with nulls only, or without the column. Null is also taken for the least of a typed column. So no such condition
-//!   leaves an aggregation with several functions; that of one function is right
+//! - DataFusion pushes filters down a second time in the physical plan, where several columns may have the
+//!   same name, because a join outputs those of both sides. It looks up a filter's columns by name and may
+//!   find a wrong one, so rows are filtered by another column than the query says. Filters that may pass
+//!   joins have done so in the logical plan, where names are qualified. So no filter passes a node with
+//!   several inputs, or one whose columns share a name. No filter passes a projection with a volatile column
+//!   either, because that would have another value below.
+//! - A projection that moves below a sort-merge join leaves the join's condition unchanged, although its
+//!   columns have moved. So no projection passes such a join. The rule fails above some joins of joins. Then
+//!   projections stay where they are.
+//! - An aggregation without groups that has only `min` and `max` tells scans which values still matter:
+//!   `k < 7 OR k > 90`. A function that has no value yet, or whose argument is no column, has no part in that
+//!   condition. So scans skip rows that it needs, for example if a file has only nulls or lacks the column.
+//!   DataFusion also takes null for the least value of a typed column. So an aggregation with several
+//!   functions sends no such condition. The condition of one function is right
 //!   ([25147](https://github.com/apache/datafusion/issues/25147)).
 
 use std::collections::HashSet;
@@ -31,18 +33,19 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::one_input::{OneInput, OneInputExec, without};
 
-/// DataFusion's rule that moves filters, but for those that it fills while the query runs. `placed_filters` is about these.
+/// DataFusion's rule that pushes down filters, except those that are filled during execution, for which see
+/// `placed_filters`.
 const MOVES_FILTERS: &str = "FilterPushdown";
 
-/// DataFusion's rule that moves filters which it fills while the query runs.
+/// DataFusion's rule that pushes down filters that are filled during execution.
 const MOVES_DYNAMIC_FILTERS: &str = "FilterPushdown(Post)";
 
-/// DataFusion's rule that moves projections.
+/// DataFusion's rule that pushes down projections.
 const MOVES_PROJECTIONS: &str = "ProjectionPushdown";
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// The rules, of which some stop.
+/// Adds barriers to some of the rules.
 pub(crate) fn with_stops(optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
     let stopped = |rule: Rule| -> Rule {
         match rule.name() {
@@ -57,13 +60,13 @@ pub(crate) fn with_stops(optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
     PhysicalOptimizer::with_rules(optimizer.rules.into_iter().map(stopped).collect())
 }
 
-/// A rule, and the inputs of nodes that it stops above.
+/// A rule, and the inputs of nodes above which it stops.
 #[derive(Debug)]
 struct Stopped {
     rule: Rule,
-    /// Asked of a node and one of its inputs.
+    /// Tests a node and one of its inputs.
     stops: fn(&Arc<dyn ExecutionPlan>, &Arc<dyn ExecutionPlan>) -> bool,
-    /// Whether the plan stays as it is if the rule fails.
+    /// Whether the plan stays unchanged if the rule fails.
     may_fail: bool,
 }
 
@@ -94,7 +97,7 @@ impl PhysicalOptimizerRule for Stopped {
 }
 
 impl Stopped {
-    /// The node with stops above those of its inputs that the rule stops at.
+    /// Puts a barrier above each input of the node at which the rule stops.
     fn stopping(&self, node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
         let above = Arc::clone(&node);
         node.map_children(|input| {
@@ -117,7 +120,7 @@ fn stops_dynamic_filters(above: &Arc<dyn ExecutionPlan>, _node: &Arc<dyn Executi
     aggregate.is_some_and(|of| !of.dynamic_expressions_produced().is_empty() && of.aggr_expr().len() > 1)
 }
 
-/// Below it, a filter would be tested with other values than those that it gives.
+/// Below it, a filter would be evaluated with other values than those of the output.
 fn is_volatile_projection(node: &Arc<dyn ExecutionPlan>) -> bool {
     let projection = node.downcast_ref::<ProjectionExec>();
     projection.is_some_and(|projection| projection.expr().iter().any(|of| is_volatile(&of.expr)))
@@ -128,7 +131,7 @@ fn has_equal_names(schema: &Schema) -> bool {
     !schema.fields().iter().all(|field| names.insert(field.name()))
 }
 
-/// Gives the rows of its input. The rule does not pass it.
+/// Emits the rows of its input. The rule does not pass it.
 struct Stop(Arc<dyn ExecutionPlan>);
 
 impl Stop {

@@ -1,7 +1,7 @@
-//! Batches that come with the position of their chunk, for operators that use the order of rows.
+//! Batches with the position of their chunk, for operators that use the order of rows.
 //!
-//! Any number of workers share one registration; chunks come in any order. Unlike the streams of
-//! [`crate::scan::stream`], these report the end of a chunk. Rows of a chunk keep the order of the file.
+//! Any number of workers share one registration. Chunks come in any order, and the rows of a chunk in the
+//! order of the file. The end of a chunk is reported, unlike by the streams of [`crate::scan::stream`].
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::scan::plan::ScanPlan;
 use crate::scan::registration::{Matching, Member, Registration};
 use crate::scan::stream::forget_replaced;
 
-/// What a reader gives: rows of a chunk, by its position in [`ScanPlan::chunks`], or its end.
+/// An item of a reader. Both variants name the chunk by its position in [`ScanPlan::chunks`].
 pub(crate) enum Piece {
-    /// Some rows; possibly none.
+    /// Rows of the chunk, possibly none.
     Rows(usize, RecordBatch),
-    /// The chunk has no more rows.
+    /// The end of the chunk.
     End(usize),
 }
 
@@ -38,7 +38,8 @@ pub(crate) struct SharedScan {
 }
 
 impl SharedScan {
-    /// An execution of `scan` with this many workers. Nothing is read before [`Self::plan`] or [`Self::join`].
+    /// Creates an execution of `scan` with `workers` workers. Nothing is read before [`Self::plan`] or
+    /// [`Self::join`].
     pub(crate) fn new(scan: &CScan, workers: usize, context: &Arc<TaskContext>) -> Result<Self> {
         let metrics = scan.config().file_source().metrics().clone();
         Ok(SharedScan {
@@ -51,7 +52,7 @@ impl SharedScan {
         })
     }
 
-    /// A scan of some chunks of this one's plan, by one worker.
+    /// Creates a scan of some chunks of this scan's plan, for one worker.
     pub(crate) fn some(&self, plan: &Arc<ScanPlan>, chunks: &[usize]) -> Arc<Self> {
         Arc::new(SharedScan {
             scan: self.scan.clone(),
@@ -63,48 +64,50 @@ impl SharedScan {
         })
     }
 
-    /// Announces the chunks of other scans that are read with the chunks of this one. Said before the first worker joins.
+    /// Announces the chunks of other scans that match the chunks of this one. Must be called before the first
+    /// worker joins.
     pub(crate) fn goes_with(&self, others: Vec<Matching>) {
         self.registration.goes_with(others);
     }
 
-    /// Chunks of this scan's plan that go with each chunk of another scan, by its position in the plan of that.
+    /// Maps each chunk of another scan, by its position in that scan's plan, to the matching chunks of this
+    /// scan's plan.
     pub(crate) fn matching(&self, plan: &Arc<ScanPlan>, with: Vec<Vec<usize>>) -> Matching {
         self.registration.matching(plan, with)
     }
 
-    /// A chunk of another scan is not needed any more with the chunks of this one that nobody has taken.
+    /// Withdraws a chunk of another scan from all chunks of this scan that no worker has taken.
     pub(crate) fn unneed_matching(&self, other: &SharedScan, plan: &ScanPlan, chunk: usize) {
         self.registration.unneed_matching(&other.registration, plan, chunk);
     }
 
-    /// What it reads through.
+    /// The engine through which the scan reads.
     pub(crate) fn engine(&self) -> &Engine {
         self.scan.engine()
     }
 
-    /// What the query's scans are counted under.
+    /// The account of the query's scans.
     pub(super) fn account(&self) -> Option<&Arc<QueryAccount>> {
         self.planner.account.as_ref()
     }
 
-    /// A scan for this one has done so much.
+    /// Adds the counters of an auxiliary scan.
     pub(super) fn count(&self, done: &ScanMetrics) {
         self.counters.add(done);
     }
 
-    /// What follows from an error.
+    /// Drops cached listings if the error says that a file was replaced.
     pub(super) fn failed(&self, error: &DataFusionError) {
         forget_replaced(error, &self.context);
     }
 
-    /// All chunks that are read. Costs footers that are not cached.
+    /// Returns the plan with all chunks to read. Reads the footers that are not cached.
     pub(crate) async fn plan(&self) -> Result<Arc<ScanPlan>> {
         let plan = self.registration.plan(&self.planner).await;
         plan.inspect_err(|error| forget_replaced(error, &self.context))
     }
 
-    /// A worker, which announces the scan if it is the first.
+    /// Adds a worker. The first one announces the scan.
     pub(crate) async fn join(self: &Arc<Self>) -> Result<ChunkReader> {
         let joined = self.registration.join(&self.planner, self.scan.engine(), &self.counters).await;
         let member = joined.inspect_err(|error| forget_replaced(error, &self.context))?;
@@ -112,7 +115,7 @@ impl SharedScan {
     }
 }
 
-/// One worker of a [`SharedScan`]; dropping it gives back what it holds.
+/// One worker of a [`SharedScan`]. Dropping it releases what it holds.
 pub(crate) struct ChunkReader {
     // Before the member: a chunk must not outlive its worker's claim on it.
     open: Option<OpenChunk>,
@@ -121,14 +124,14 @@ pub(crate) struct ChunkReader {
 }
 
 impl ChunkReader {
-    /// The chunk of which some rows may still come and nobody else gets any, by its position in the plan: all of it, if
-    /// [`Self::next`] was given up before it returned.
+    /// The current chunk, by its position in the plan. Some of its rows may still come, and no other worker
+    /// gets any of them. If the future of [`Self::next`] was dropped, these are all rows of the chunk.
     pub(crate) fn in_hand(&self) -> Option<usize> {
         self.member.in_hand()
     }
 
-    /// The next rows, or the end of the chunk they came from; `None` when no chunk is left. Chunks that a dynamic filter
-    /// rules out never come.
+    /// Returns the next rows, or the end of their chunk; `None` when no chunk is left. Skips chunks that a
+    /// dynamic filter rules out.
     pub(crate) async fn next(&mut self) -> Result<Option<Piece>> {
         let piece = self.advance().await;
         piece.inspect_err(|error| forget_replaced(error, &self.scan.context))
@@ -141,7 +144,7 @@ impl ChunkReader {
                 return Ok(Some(Piece::Rows(index, batch)));
             }
             self.open = None;
-            // Chunks that are at hand come without a wait: let others run.
+            // Chunks in the buffer come without a wait. Yield, so that other tasks run.
             tokio::task::yield_now().await;
             self.member.put_down();
             return Ok(Some(Piece::End(index)));

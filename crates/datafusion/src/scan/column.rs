@@ -1,4 +1,4 @@
-//! One column of some chunks of a scan's plan, read whole and without the scan's filters: to find out what is in it.
+//! Reads one column of some chunks of a plan, without the scan's filters, to inspect its values.
 
 use std::sync::Arc;
 
@@ -11,12 +11,13 @@ use crate::scan::chunks::SharedScan;
 use crate::scan::plan::ScanPlan;
 use crate::scan::registration;
 
-/// A column of the files of a plan: the position of its root column in each file, by that of the file in the plan.
+/// The position of a column among the root columns of each file, in the order of the plan's files. `None`
+/// where a file lacks the column.
 pub(crate) type Roots = Vec<Option<usize>>;
 
 impl SharedScan {
-    /// What `see` makes of the column of each of these chunks, by its position in the plan. Chunks come in any order, and
-    /// as many at once as there are workers.
+    /// Applies `see` to the column of each chunk and returns the results by the chunk's position in the plan.
+    /// Chunks come in any order, at most `workers` at a time.
     pub(crate) async fn see_column<T, F, S>(
         &self,
         plan: &Arc<ScanPlan>,

@@ -1,8 +1,8 @@
-//! Pruning while the scan runs: by the filters of joins and top-k operators that are filled later.
+//! Pruning while the scan runs, by dynamic filters: joins and top-k operators fill them during execution.
 //!
-//! When such a filter has changed, the chunks that have not been handed out yet are checked against it, by the
-//! statistics of their file and of their row group. Checks take at most about a tenth of the time. No result depends
-//! on them: after a failure the chunks are kept.
+//! After a change of such a filter, the chunks that were not handed out yet are checked against it, with the
+//! statistics of their file and row group. Checks take at most about a tenth of the time. Results do not
+//! depend on them: a chunk whose check fails with an error is kept.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
 use crate::file::plan::FilePlan;
 
-/// A check may take `1 / TIME_SHARE` of the time since the last.
+/// After a check, `TIME_SHARE` times its duration passes before the next.
 const TIME_SHARE: u32 = 10;
 
-/// Watches the dynamic filters of a scan.
+/// The dynamic filters of a scan.
 pub(crate) struct DynamicPruner {
     tracking: DynamicFilterTracking,
     changed: bool,
@@ -36,7 +36,7 @@ impl Default for DynamicPruner {
 }
 
 impl DynamicPruner {
-    /// Begins to watch the filters in `predicate`.
+    /// Starts to watch the filters in `predicate`.
     pub(crate) fn new(predicate: Option<Arc<dyn PhysicalExpr>>) -> Self {
         let tracking =
             predicate.map_or(DynamicFilterTracking::Static, |p| DynamicFilterTracking::classify(&p));
@@ -48,8 +48,9 @@ impl DynamicPruner {
         self.pruners.push(pruner);
     }
 
-    /// The chunks, of those that nobody has asked for yet, that the filters rule out now. Each is given by its name, its
-    /// file and its row group; those of a file lie side by side. Empty and almost free if no filter has changed.
+    /// Returns the names of the chunks that the filters rule out at this moment. The input is a name, a file
+    /// and a row group for each chunk that no worker has asked for; chunks of a file must be adjacent.
+    /// Returns an empty list at almost no cost if no filter has changed.
     pub(crate) fn ruled_out(
         &mut self,
         files: &[FilePlan],
@@ -90,7 +91,7 @@ impl DynamicPruner {
     }
 }
 
-/// Which of these row groups may still hold a row that the file's predicate accepts.
+/// Returns a test for row groups: whether one may still hold a row that the file's predicate accepts.
 fn row_groups_kept(file: &FilePlan, row_groups: impl Iterator<Item = usize>) -> impl Fn(usize) -> bool {
     let mut access = ParquetAccessPlan::new_none(file.metadata.num_row_groups());
     row_groups.for_each(|row_group| access.scan(row_group));
@@ -101,7 +102,7 @@ fn row_groups_kept(file: &FilePlan, row_groups: impl Iterator<Item = usize>) -> 
             .build(Arc::clone(predicate))
     });
     if let Some(predicate) = predicate {
-        // The counters of row groups pruned at the start are not for this.
+        // Separate metrics, because the plan's counters show the row groups pruned at the start.
         let metrics =
             ParquetFileMetrics::new(0, file.spec.meta.location.as_ref(), &ExecutionPlanMetricsSet::new());
         let schema = file.metadata.file_metadata().schema_descr();

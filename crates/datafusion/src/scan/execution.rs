@@ -1,14 +1,16 @@
-//! Which partitions of a plan are read by one execution of it, and so may share their work.
+//! Teams: the partitions of a plan that one execution reads and that may share their work.
 //!
-//! DataFusion opens partitions one by one, from tasks that run at the same time, and does not say which belong together.
-//! What is known: partitions of one execution are usually opened with one task context, and different executions have
-//! different ones. So only partitions that were opened with the same context, before the first of them is read, form a
-//! team: together they read exactly their own files. A partition without a team reads its own files alone, which is right
-//! whatever it belongs to: another context for each partition, partitions that are opened late, a plan that is executed
-//! again after some partitions were opened, two executions at once.
+//! DataFusion opens partitions one by one, from concurrent tasks, and does not say which of them belong
+//! together. Partitions of one execution usually have the same task context. Different executions have
+//! different contexts. So partitions form a team if they were opened with the same context before the first
+//! of them is read. A team reads exactly its own files.
 //!
-//! One case cannot be told apart: two executions at the same time with the same context. It is met without teams as long
-//! as there are none, and is an error after that.
+//! A partition without a team reads its own files alone. This is right in every case: a context per
+//! partition, partitions that are opened late, a plan that is executed again after some partitions were
+//! opened, two concurrent executions.
+//!
+//! Two concurrent executions with the same context cannot be told apart. Their partitions read alone if no
+//! team exists yet. After that, such a partition is an error.
 
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -19,8 +21,8 @@ use datafusion::execution::TaskContext;
 use crate::lock::lock;
 use crate::scan::registration::Registration;
 
-/// How long, and how often at least, a partition that is read first lets others run, so that these can be opened. Their
-/// tasks wait in the same queues, and a task that yields stands behind them.
+/// A partition that is read first yields for this time, and at least this often, so that other partitions can
+/// be opened. Their tasks wait in the same queues, and a task that yields stands behind them.
 const PATIENCE: Duration = Duration::from_millis(1);
 const YIELDS_MIN: u32 = 8;
 
@@ -30,7 +32,7 @@ pub(crate) struct Executions {
     known: Mutex<Vec<Arc<Execution>>>,
 }
 
-/// One execution, or what looks like one.
+/// One execution, as far as contexts can tell.
 struct Execution {
     context: Weak<TaskContext>,
     state: Mutex<State>,
@@ -39,32 +41,32 @@ struct Execution {
 struct State {
     /// By partition.
     places: Vec<Place>,
-    /// Partitions that are open and neither used up nor dropped.
+    /// Partitions that are open, and neither exhausted nor dropped.
     readers: usize,
-    /// Whether a partition was opened twice, so that nobody knows who belongs to whom.
+    /// Whether a partition was opened twice. Then no partition can be assigned to an execution.
     ambiguous: bool,
 }
 
-/// What a partition does.
+/// The state of a partition.
 #[derive(Clone)]
 enum Place {
     Closed,
-    /// It is open, and was not read yet.
+    /// Open, and not read yet.
     Open,
-    /// It is read by itself.
+    /// Read alone.
     Alone,
-    /// It is read with others.
+    /// Read with others.
     Team(Arc<Registration>),
 }
 
-/// A partition that was opened; dropping it ends its reading.
+/// A partition that was opened. Dropping it ends its reading.
 pub(crate) struct OpenPartition {
     execution: Arc<Execution>,
     partition: usize,
 }
 
 impl Executions {
-    /// Of a plan with this many partitions.
+    /// Creates the record for a plan with this many partitions.
     pub(crate) fn new(partitions: usize) -> Self {
         Executions { partitions, known: Mutex::default() }
     }
@@ -76,7 +78,7 @@ impl Executions {
     /// If it may belong to another execution than partitions that are being read with the same context.
     pub(crate) fn open(&self, partition: usize, context: &Arc<TaskContext>) -> Result<OpenPartition> {
         let mut known = lock(&self.known);
-        // Whoever reads holds its context, and an execution that nobody reads is over.
+        // Every reader holds its context, so an execution without readers is over.
         known.retain(|execution| lock(&execution.state).readers > 0);
         let same =
             |execution: &&Arc<Execution>| std::ptr::eq(execution.context.as_ptr(), Arc::as_ptr(context));
@@ -112,7 +114,7 @@ impl Execution {
         Ok(())
     }
 
-    /// Whether partitions may still be opened that could share with those that are.
+    /// Returns whether partitions that could join the open ones may still be opened.
     fn may_grow(&self) -> bool {
         let state = lock(&self.state);
         !state.ambiguous && state.places.iter().any(|place| matches!(place, Place::Closed))
@@ -120,7 +122,8 @@ impl Execution {
 }
 
 impl OpenPartition {
-    /// The registration to read this partition by: `team` makes one for several partitions, `alone` one for this.
+    /// Returns the registration that reads this partition. `team` makes one for several partitions, `alone`
+    /// one for this partition.
     pub(crate) async fn registration(
         &self,
         team: impl FnOnce(&[bool]) -> Arc<Registration>,
@@ -180,7 +183,7 @@ mod tests {
         Arc::new(TaskContext::default())
     }
 
-    /// The partitions whose files this one reads, and what it reads them by.
+    /// Returns the partitions whose files this one reads, and their registration.
     async fn reads(open: &OpenPartition) -> (Vec<usize>, Arc<Registration>) {
         let registration = || Registration::new(Vec::new(), 1, DeliveryOrder::Any, None);
         let made = open.registration(|_| registration(), registration).await;

@@ -1,7 +1,7 @@
-//! Which chunks a scan reads first: those whose rows a limit below an order is most likely to keep.
+//! The chunks that a scan reads first: those whose rows a limit over an order most likely keeps.
 //!
-//! Once rows of them are known, the limit's filter rules most other chunks out. Statistics only say where to begin: if they
-//! are wrong or there are none, more is read and nothing else changes.
+//! As soon as their rows are known, the limit's filter rules most other chunks out. Statistics only choose
+//! the start. Wrong or missing statistics cause more reads and do not change the result.
 
 use std::cmp::Ordering;
 
@@ -12,17 +12,18 @@ use datafusion::parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use crate::file::plan::FilePlan;
 use crate::scan::plan::ScanPlan;
 
-/// The order of which the first rows are wanted.
+/// The order whose first rows are wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct WantedFirst {
     /// The column of the files.
     pub(crate) column: String,
-    /// Whether its greatest values are wanted.
+    /// Whether the greatest values come first.
     pub(crate) descending: bool,
 }
 
 impl WantedFirst {
-    /// The chunks with the most extreme values, so many, by their positions in the plan; none if a file does not say.
+    /// Returns the `count` chunks with the most extreme values, by their positions in the plan. Returns none
+    /// if a file lacks the statistics.
     pub(crate) fn chunks(&self, plan: &ScanPlan, count: usize) -> Vec<usize> {
         let mut extremes: Vec<(ScalarValue, usize)> = Vec::with_capacity(plan.chunks.len());
         let mut known: Option<(usize, ArrayRef)> = None;
@@ -47,7 +48,7 @@ impl WantedFirst {
         extremes.into_iter().take(count).map(|(_, at)| at).collect()
     }
 
-    /// The value of each row group of a file that comes first in it.
+    /// Returns the first value of each row group of a file in this order.
     fn values(&self, file: &FilePlan) -> Option<ArrayRef> {
         let parquet = file.metadata.file_metadata().schema_descr();
         let column = StatisticsConverter::try_new(&self.column, &file.physical_schema, parquet).ok()?;

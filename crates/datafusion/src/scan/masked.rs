@@ -1,9 +1,11 @@
-//! A cooperative scan that marks the rows that pass its filter instead of dropping the others.
+//! A cooperative scan that marks the rows that pass its filter and keeps the others.
 //!
-//! Its batches are the arrays that all scans share, short decimals in 64 bits, and a last column that tells which
-//! rows pass. Where a file has values that its type does not allow and 64 bits do not hold, the column has 128
-//! bits, and the batch's own schema says so. The only consumer is the aggregation above it. It enters the plan when
-//! planning is over, so it answers the planner's questions with the minimum; how wide its rows are is asked later.
+//! Its batches consist of the arrays that all scans share, with short decimals in 64 bits, and a last column
+//! of marks. If a file has values outside its declared type that exceed 64 bits, the column has 128 bits, and
+//! the batch's own schema says so.
+//!
+//! The only consumer is the aggregation above it. The node enters the plan after planning, so it answers the
+//! planner's questions with the minimum. The aggregation asks for the width of its rows later.
 
 use std::any::Any;
 use std::fmt;
@@ -24,7 +26,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use crate::file::marks::marked;
 use crate::scan::CScan;
 
-/// See the module's documentation.
+/// A scan with marks; see the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct MaskedScan {
     scan: CScan,
@@ -32,13 +34,13 @@ pub(crate) struct MaskedScan {
 }
 
 impl MaskedScan {
-    /// `scan` with marks.
+    /// Wraps `scan` to mark rows.
     pub(crate) fn new(scan: CScan) -> Result<Self> {
         let schema = marked(&scan.config().projected_schema()?);
         Ok(MaskedScan { scan, schema })
     }
 
-    /// The scan that drops the others.
+    /// The scan that drops rows instead.
     pub(crate) fn scan(&self) -> &CScan {
         &self.scan
     }

@@ -1,4 +1,4 @@
-//! The counters of a scan that EXPLAIN ANALYZE shows, next to those that DataFusion's Parquet scan has.
+//! Counters of a scan for EXPLAIN ANALYZE, beside those of DataFusion's Parquet scan.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -9,10 +9,10 @@ use datafusion::physical_plan::metrics::{
 
 use crate::scan::plan::{PlannedChunk, ScanPlan};
 
-/// Held while a scan's gauges are looked for and registered.
+/// Guards the search for a scan's gauges and their registration.
 static REGISTERING: Mutex<()> = Mutex::new(());
 
-/// What one partition, or the first partition of a shared registration, reports.
+/// The counters of one partition, or of the first partition of a shared registration.
 pub(crate) struct ScanCounters {
     delivered: Count,
     from_buffer: Count,
@@ -30,7 +30,8 @@ pub(crate) struct ScanCounters {
     conjuncts_decided: Count,
     /// Encoded bytes of columns that no other conjunct and no output needs.
     bytes_spared: Count,
-    /// How the device or the store of the first file is read; nothing for a device without a profile.
+    /// The shape of reads from the device or the store of the first file. Empty for a device without a
+    /// profile.
     device: OnceLock<Vec<Gauge>>,
     metrics: ExecutionPlanMetricsSet,
     partition: usize,
@@ -76,7 +77,7 @@ impl ScanCounters {
         self.show(&shown);
     }
 
-    /// Shows how a store is read whose number of requests is found.
+    /// Shows how a store with a measured number of requests is read.
     pub(crate) fn read_from_store(&self, store: &StoreUse) {
         self.show(&[("store_requests", store.requests), ("store_gap_bytes", store.gap_bytes as usize)]);
     }
@@ -91,7 +92,8 @@ impl ScanCounters {
         }
     }
 
-    /// The gauge of the scan with that name. Gauges of several partitions would be added up.
+    /// Returns the scan's gauge with this name. There is one for all partitions, because the plan adds up the
+    /// gauges of several.
     fn gauge(&self, name: &'static str) -> Gauge {
         let known = self.metrics.clone_inner();
         let known = known.iter().find_map(|metric| match metric.value() {
@@ -103,7 +105,7 @@ impl ScanCounters {
         })
     }
 
-    /// Adds what statistics spare of a chunk that was handed out.
+    /// Adds the savings by statistics for a chunk that was handed out.
     pub(crate) fn add_decided(&self, plan: &ScanPlan, chunk: &PlannedChunk) {
         let decided = chunk.variant.conjuncts_decided;
         if decided > 0 {
@@ -113,7 +115,7 @@ impl ScanCounters {
         }
     }
 
-    /// Adds what the engine counted for a scan that is over.
+    /// Adds the engine's counters of a finished scan.
     pub(crate) fn add(&self, scan: &ScanMetrics) {
         self.delivered.add(scan.chunks_delivered as usize);
         self.from_buffer.add(scan.chunks_from_buffer as usize);

@@ -1,7 +1,7 @@
 //! `CScan`: a cooperative scan as DataFusion sees it, the leaf of a physical plan.
 //!
-//! It keeps the [`FileScanConfig`] it replaces and answers every question of the planner as that one
-//! does: schema, partitions, orderings, statistics, filters. Only reading is different.
+//! It keeps the [`FileScanConfig`] that it replaces, and answers the planner's questions about schema,
+//! partitions, orderings, statistics and filters as that one does. Only the reading differs.
 
 pub(crate) mod chunks;
 pub(crate) mod column;
@@ -50,13 +50,13 @@ use crate::scan::stream::PartitionReader;
 /// A scan of Parquet files through an engine.
 #[derive(Clone)]
 pub struct CScan {
-    /// Shared by the readers of all partitions: it names every file.
+    /// Shared by the readers of all partitions, because it names every file.
     config: Arc<FileScanConfig>,
     row_filter: Arc<[Arc<dyn PhysicalExpr>]>,
-    /// What the filter has in common with those of other queries, if anything.
+    /// The conjuncts whose answers are shared with other queries, if any.
     answers: Option<Arc<SharedAnswers>>,
     engine: Engine,
-    /// What is read first, if rows come in any order.
+    /// The rows to read first, if rows may come in any order.
     wanted_first: Option<WantedFirst>,
 }
 
@@ -71,48 +71,48 @@ impl fmt::Debug for CScan {
 }
 
 impl CScan {
-    /// A cooperative scan in place of `config`, whose file source must be a [`ParquetSource`].
+    /// Creates a cooperative scan in place of `config`, whose file source must be a [`ParquetSource`].
     pub(crate) fn new(config: FileScanConfig, engine: Engine) -> Self {
         let config = Arc::new(config);
         CScan { config, row_filter: Arc::new([]), answers: None, engine, wanted_first: None }
     }
 
-    /// The scan that gives only rows for which all these conjuncts, over the table's columns, are true. Each is
-    /// evaluated on rows that the ones before it left, unless it cannot fail.
+    /// Restricts the scan to rows for which all these conjuncts, over the table's columns, are true. A
+    /// conjunct that may fail is evaluated only on rows that the earlier ones accept.
     pub(crate) fn with_row_filter(mut self, conjuncts: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         self.row_filter = conjuncts.into();
         self
     }
 
-    /// The scan that shares with others what its filter says of slices.
+    /// Shares the filter's answers about slices with other queries.
     pub(crate) fn with_shared_answers(mut self) -> Self {
         self.answers = Some(Arc::new(SharedAnswers::new(&self.engine, self.metrics())));
         self
     }
 
-    /// The scan that begins with the chunks that hold the first rows of an order.
+    /// Reads the chunks with the first rows of an order first.
     pub(crate) fn with_wanted_first(mut self, wanted_first: WantedFirst) -> Self {
         self.wanted_first = Some(wanted_first);
         self
     }
 
-    /// Whether it leaves out rows that do not pass a filter of the query.
+    /// Returns whether it leaves out rows that do not pass a filter of the query.
     pub(crate) fn has_filter(&self) -> bool {
         !self.row_filter.is_empty()
     }
 
-    /// The scan it stands for.
+    /// The configuration of the replaced scan.
     pub fn config(&self) -> &FileScanConfig {
         &self.config
     }
 
-    /// The engine it reads through.
+    /// The engine through which it reads.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// What the planner made of the inner scan, as a cooperative scan again where that is possible. `None` if it is
-    /// not, and the filter of this scan would be lost.
+    /// Wraps the inner scan that the planner returned, as a cooperative scan if possible. Returns `None` if
+    /// it is impossible and this scan's filter would be lost.
     fn wrap(&self, source: Arc<dyn DataSource>) -> Option<Arc<dyn DataSource>> {
         match source.downcast_ref::<FileScanConfig>() {
             Some(config) if eligibility::scan(config, None).is_ok() => {
@@ -122,13 +122,14 @@ impl CScan {
         }
     }
 
-    /// Whether rows must come in the order of the files. An ordering that the plan was told of counts,
-    /// even where no limit depends on it: a merge above may.
+    /// Returns whether rows must come in the order of the files. An ordering that the plan declares counts
+    /// even if no limit depends on it, because a merge above may depend on it.
     fn ordered(&self) -> bool {
         self.config.preserve_order || self.config.eq_properties().output_ordering().is_some()
     }
 
-    /// What reads a partition; `marks`: rows that do not pass are marked, not dropped.
+    /// Returns the reader of a partition. With `marks` it marks rows that do not pass instead of dropping
+    /// them.
     pub(crate) fn reader(&self, args: OpenArgs, marks: bool) -> Result<PartitionReader> {
         let OpenArgs { partition, context, sibling_state } = args;
         let partitions = self.config.file_groups.len();
@@ -152,7 +153,7 @@ impl CScan {
         })
     }
 
-    /// What plans the files of a partition; `marks` as in [`Self::reader`].
+    /// Returns the planner of a partition's files; `marks` as in [`Self::reader`].
     fn planner(&self, context: &TaskContext, partition: usize, marks: bool) -> Result<FilePlanner> {
         let Some(source) = self.config.file_source().downcast_ref::<ParquetSource>() else {
             return internal_err!("CScan over a {} source", self.config.file_source().file_type());
@@ -161,13 +162,13 @@ impl CScan {
         Ok(planner.filtering(&self.row_filter, self.answers.as_ref()))
     }
 
-    /// What all files are read by, in any order, by this many workers.
+    /// Returns a registration for all files, in any order, with `workers` workers.
     pub(crate) fn registration_of_all(&self, workers: usize) -> Arc<Registration> {
         let files = self.config.file_groups.iter().flat_map(|group| group.iter());
         Registration::new(FileRequest::from_files(files), workers, DeliveryOrder::Any, None)
     }
 
-    /// What one partition is read by.
+    /// Returns the registration of one partition.
     pub(crate) fn own_registration(&self, partition: usize) -> Arc<Registration> {
         let order = if self.ordered() { DeliveryOrder::Table } else { DeliveryOrder::Any };
         let files = FileRequest::from_files(self.config.file_groups[partition].iter());
@@ -175,7 +176,7 @@ impl CScan {
         Registration::new(files, 1, order, wanted_first)
     }
 
-    /// What these partitions are read by together.
+    /// Returns the common registration of these partitions.
     pub(crate) fn shared_registration(&self, members: &[bool]) -> Arc<Registration> {
         let groups = self.config.file_groups.iter().zip(members).filter(|(_, member)| **member);
         let files = groups.clone().flat_map(|(group, _)| group.iter());
@@ -190,8 +191,8 @@ impl DataSource for CScan {
     }
 
     fn create_sibling_state(&self, config: &ConfigOptions) -> Option<Arc<dyn Any + Send + Sync>> {
-        // A distributed engine runs the partitions of one plan in different processes and says so by
-        // switching work stealing off.
+        // A distributed engine runs the partitions of one plan in different processes, and switches work
+        // stealing off.
         if self.ordered()
             || self.config.output_partitioning.is_some()
             || !config.execution.enable_file_stream_work_stealing
@@ -304,9 +305,8 @@ impl DataSource for CScan {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        // The predicate is among them: this is how a hash join finds out whether anybody below listens to
-        // its dynamic filter.
-        // The row filter's conjuncts are among them, too.
+        // The predicate is among the expressions: through them a hash join finds out whether a node below
+        // uses its dynamic filter. The row filter's conjuncts are among them, too.
         self.config.apply_expressions(f)
     }
 }

@@ -1,7 +1,7 @@
-//! A chunk in a partition's hands: slice by slice through filter and projection.
+//! A chunk that a partition reads, slice by slice through filter and projection.
 //!
-//! A batch shares its arrays with every other scan that reads the same slice; nothing is copied unless a filter
-//! drops rows. Where a filter leaves few rows of a slice, those of several slices of a chunk become one batch.
+//! A batch shares its arrays with every other scan that reads the same slice. Only a filter that drops rows
+//! copies. Where a filter leaves few rows of a slice, the rows of several slices of a chunk become one batch.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,21 +19,22 @@ use crate::file::pruning::RowsNeeded;
 use crate::file::row_filter::Passing;
 use crate::scan::plan::ScanPlan;
 
-/// A chunk, or what is needed of one, while a partition takes its rows.
+/// A chunk, or its needed rows, while a partition takes its rows.
 pub(crate) struct OpenChunk {
-    /// None for a point read, whose rows are all ready.
+    /// `None` for a point read, whose rows are all ready.
     chunk: Option<Chunk>,
-    /// The room of a point read, until its rows are used up.
+    /// The memory of a point read, until its rows are consumed.
     _point_rows: Option<PointRows>,
     /// Its position in the plan.
     index: usize,
     slices: Slices,
     /// The numbers of its file and of the chunk in it.
     place: [u64; 2],
-    /// What is left of the slice read last, with the columns of the file, and its number if it is all of the slice.
+    /// The rest of the slice read last, in the columns of the file. The number is that of the slice, if the
+    /// batch is all of it.
     ready: VecDeque<(RecordBatch, Option<usize>)>,
     columns: bool,
-    /// What the filter says of the chunk's dictionaries.
+    /// The filter's answers about the chunk's dictionaries.
     answers: Answers,
     /// Rows that pass the filter, until there are enough for a batch.
     gathered: Option<BatchCoalescer>,
@@ -41,12 +42,12 @@ pub(crate) struct OpenChunk {
 }
 
 impl OpenChunk {
-    /// A chunk that is read slice by slice, by its position in the plan.
+    /// Opens a chunk that is read slice by slice, by its position in the plan.
     pub(crate) fn of(chunk: Chunk, index: usize, plan: &ScanPlan, slice_rows: usize) -> Self {
         Self::new(Some(chunk), index, plan, slice_rows)
     }
 
-    /// The rows that are needed of a chunk, by its position in the plan: they are all ready.
+    /// Opens the needed rows of a chunk, by its position in the plan. They are all ready.
     pub(crate) fn of_rows(
         mut rows: PointRows,
         index: usize,
@@ -65,7 +66,8 @@ impl OpenChunk {
     fn new(chunk: Option<Chunk>, index: usize, plan: &ScanPlan, slice_rows: usize) -> Self {
         let planned = &plan.chunks[index];
         let columns = !planned.variant.roots.is_empty();
-        // Without columns there is nothing to decode; but whoever computes something for every row needs room for it.
+        // Without columns there is nothing to decode. But an operator that computes something for every row
+        // needs room for it.
         let slice_rows = if columns { slice_rows } else { slice_rows.max(ROWS_WITHOUT_COLUMNS) };
         let file = plan.handles[planned.file].id().number();
         let slices = chunk.as_ref().map(|chunk| Slices::new(planned.needed.clone(), chunk.rows, slice_rows));
@@ -88,7 +90,7 @@ impl OpenChunk {
         self.index
     }
 
-    /// The next batch in the table's terms; `None` when the chunk is used up.
+    /// Returns the next batch in the table's terms; `None` at the end of the chunk.
     pub(crate) async fn next(
         &mut self,
         plan: &ScanPlan,
@@ -130,7 +132,8 @@ impl OpenChunk {
                 self.ready.push_back((file.batch(Vec::new(), rows)?, None));
                 continue;
             }
-            // A chunk's slices are decoded one after the other without a wait in between: let others run.
+            // A chunk's slices are decoded one after the other without a wait in between. Let other tasks
+            // run.
             tokio::task::consume_budget().await;
             let Some(chunk) = &mut self.chunk else { continue };
             let arrays = chunk.packed_slice(slice).await.map_err(from_engine)?;
@@ -147,10 +150,11 @@ impl OpenChunk {
 /// Rows of a batch without columns.
 const ROWS_WITHOUT_COLUMNS: usize = 1 << 16;
 
-/// More rows are not put together in one batch.
+/// Limit of the rows that are put together in one batch.
 const BATCH_ROWS_MAX: usize = 8192;
 
-/// The name of a slice whatever is read of it. It is nobody's view: only what is asked of the file's columns has it.
+/// The number of no view. Answers about a file's columns are named with it, because they do not depend on a
+/// view.
 const ANY_VIEW: u64 = u64::MAX;
 
 fn slice_name([file, chunk]: [u64; 2], view: u64, slice: usize) -> SliceName {
@@ -176,14 +180,14 @@ impl OpenChunk {
     }
 }
 
-/// The slices that hold needed rows, and these rows counted from the beginning of the slice. They are made one by one:
-/// how many rows there are is what the footer claims, and nobody has seen them yet.
+/// The slices that hold needed rows, with these rows counted from the start of the slice. Slices are made one
+/// by one, because the number of rows is only the footer's claim until they are read.
 struct Slices {
     needed: RowsNeeded,
-    /// The row group's rows by its footer.
+    /// The rows of the row group, by its footer.
     rows: usize,
     slice_rows: usize,
-    /// The range that comes next, and its first row that was not in a slice yet.
+    /// The next range, and its first row that was not in a slice yet.
     range: usize,
     row: usize,
 }
@@ -199,7 +203,7 @@ impl Slices {
         Slices { needed, rows, slice_rows, range: 0, row: 0 }
     }
 
-    /// The rest of the range that comes next.
+    /// The rest of the next range.
     fn rest(&self) -> Option<Range<usize>> {
         let range = match &self.needed {
             RowsNeeded::All => (self.range == 0).then_some(0..self.rows),

@@ -1,6 +1,6 @@
-//! What a scan reads: files, and some of their chunks.
+//! The plan of a scan: its files and the chunks of them to read.
 //!
-//! The engine decides what the chunks of a file are: row groups, or pieces of large ones. A chunk is named by its
+//! The engine decides the chunks of a file: row groups, or pieces of large ones. A chunk is named by its
 //! position in [`ScanPlan::chunks`], which is also its key in the engine.
 
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::file::variant::Variant;
 use crate::lock::lock;
 use crate::scan::dynamic::DynamicPruner;
 
-/// All that a scan will read, in the order in which a plain scan would read it.
+/// All chunks that a scan reads, in the order of a plain scan.
 pub(crate) struct ScanPlan {
     pub(crate) files: Vec<FilePlan>,
     /// The files, as the engine knows them.
@@ -32,27 +32,27 @@ pub(crate) struct ScanPlan {
 pub(crate) struct PlannedChunk {
     /// Position in [`ScanPlan::files`].
     pub(crate) file: usize,
-    /// How it is read.
+    /// The way to read it.
     pub(crate) variant: Arc<Variant>,
     /// Its position among the chunks of the file.
     pub(crate) chunk: usize,
     pub(crate) row_group: usize,
     /// Its rows in the row group.
     pub(crate) rows: Range<usize>,
-    /// The rows that are needed, counted from the first of the chunk.
+    /// The needed rows, counted from the first row of the chunk.
     pub(crate) needed: RowsNeeded,
-    /// Whether it is to be read by its pages.
+    /// Whether it is read as a point read.
     pub(crate) point: bool,
 }
 
 impl ScanPlan {
-    /// Encoded bytes of the columns of a chunk that only decided conjuncts need.
+    /// Encoded bytes of a chunk's columns that only decided conjuncts need.
     pub(crate) fn bytes_spared(&self, chunk: &PlannedChunk) -> u64 {
         self.handles[chunk.file].chunk_bytes(chunk.chunk, &chunk.variant.skipped_columns)
     }
 
     pub(crate) async fn new(planner: &Arc<FilePlanner>, requests: &Arc<[FileRequest]>) -> Result<ScanPlan> {
-        // Before the files are planned, so that a filter that moves meanwhile is seen to have moved.
+        // Before the files are planned, so that changes of a filter during planning are seen.
         let mut dynamic = DynamicPruner::new(planner.predicate());
         let wanted = planner.rows_wanted();
         let mut plan = ScanPlan {
@@ -86,8 +86,8 @@ impl ScanPlan {
         Ok(plan)
     }
 
-    /// Adds the file's chunks, but no more than yield `wanted` rows; returns how many they yield. What decides about point
-    /// reads: their threshold, and what another request costs the device, in bytes.
+    /// Adds the file's chunks, but only as many as yield `wanted` rows. Returns how many they yield. `points`
+    /// decides about point reads: their threshold, and the cost of another request to the device, in bytes.
     fn add(
         &mut self,
         mut file: FilePlan,
@@ -123,11 +123,11 @@ impl ScanPlan {
         rows_yielded
     }
 
-    /// The chunks, among those that are not settled, that dynamic filters rule out by now.
+    /// Returns the chunks that dynamic filters rule out at this moment, among those that are not settled.
     pub(crate) fn ruled_out(&self, settled: &[bool]) -> Vec<usize> {
         let unsettled = self.chunks.iter().enumerate().filter(|(index, _)| !settled[*index]);
         let unsettled = unsettled.map(|(index, chunk)| (index, chunk.file, chunk.row_group));
-        // A panic in a query's own function does not spoil the pruner.
+        // A panic in a query's own function leaves the pruner valid.
         let mut dynamic = lock(&self.dynamic);
         dynamic.ruled_out(&self.files, unsettled)
     }

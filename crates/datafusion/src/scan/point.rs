@@ -1,7 +1,7 @@
-//! Point reads: chunks of which pruning leaves so few pages that only these are read.
+//! Point reads: if pruning leaves few pages of a chunk, only these are read.
 //!
-//! A partition asks the engine to read the pages, or, if the engine has no room for that, scans the chunk alone.
-//! `file/few_pages.rs` decides which chunks are point reads.
+//! A partition asks the engine to read the pages. If the engine has no room for them, it scans the chunk
+//! alone. `file/few_pages.rs` decides which chunks are point reads.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct PointReader {
     engine: Engine,
     /// Whether there are any to read.
     pub(crate) enabled: bool,
-    /// The scan of a chunk that could not be read by its pages.
+    /// The scan of a chunk whose pages could not be read.
     alone: Option<(Worker, ScanHandle)>,
 }
 
@@ -31,12 +31,13 @@ impl PointReader {
         PointReader { engine: engine.clone(), enabled, alone: None }
     }
 
-    /// Gives back what was read last.
+    /// Releases the memory of the last read.
     pub(crate) fn release(&mut self) {
         self.alone = None;
     }
 
-    /// Reads the needed rows of a chunk, by its position in the plan; `None` if a scan of it had nothing to deliver.
+    /// Reads the needed rows of a chunk, by its position in the plan. Returns `None` if a scan of it had
+    /// nothing to deliver.
     pub(crate) async fn read(
         &mut self,
         plan: &ScanPlan,

@@ -1,14 +1,15 @@
-//! One registration with the engine of what a scan will read, and the partitions that take chunks from it.
+//! One registration of a scan with the engine, and the partitions that take chunks from it.
 //!
-//! If the order of rows is free, the partitions of an execution ([`crate::scan::execution`]) share one registration,
-//! and the first that asks gets the next chunk. Otherwise each partition has its own. A registration begins with the
-//! first partition that is polled, not when it is opened: only then do the filters of joins have their values, and no
-//! chunk is reserved for a partition that never runs. It ends with the last partition.
+//! If the order of rows is free, the partitions of an execution ([`crate::scan::execution`]) share one
+//! registration, and the first that asks gets the next chunk. Otherwise each partition has its own. A
+//! registration begins when its first partition is polled, not when it is opened. Only then do the filters of
+//! joins have their values, and no chunk is reserved for a partition that never runs. It ends with the last
+//! partition.
 //!
-//! If a limit wants the first rows of an order, the chunks with these rows are registered before the others, which
-//! may not be needed any more then: see [`crate::scan::first`].
+//! If a limit wants the first rows of an order, the chunks with these rows are registered before the others.
+//! Those may not be needed afterwards; see [`crate::scan::first`].
 //!
-//! Chunks of which pruning leaves a few pages are not registered: they are point reads, see [`crate::scan::point`].
+//! Point reads are not registered; see [`crate::scan::point`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -31,21 +32,22 @@ use crate::scan::open_chunk::OpenChunk;
 use crate::scan::plan::ScanPlan;
 use crate::scan::point::PointReader;
 
-/// See the module's documentation.
+/// A scan's registration; see the module's documentation.
 pub(crate) struct Registration {
     requests: Arc<[FileRequest]>,
     workers: usize,
     order: DeliveryOrder,
     wanted_first: Option<WantedFirst>,
-    /// Who reads, to the engine.
+    /// The reader that the engine sees.
     reader: Reader,
     plan: MadeOnce<Arc<ScanPlan>>,
-    /// What goes with the chunks, said before the first partition joins.
+    /// The matching chunks of other scans, announced before the first partition joins.
     matching: OnceLock<Vec<Matching>>,
     state: Mutex<State>,
 }
 
-/// Chunks of another scan's plan that are read together with those of a registration: see [`MatchingRequest`].
+/// Chunks of another scan's plan that are read together with those of a registration; see
+/// [`MatchingRequest`].
 pub(crate) struct Matching {
     plan: Arc<ScanPlan>,
     reader: Reader,
@@ -61,25 +63,25 @@ struct State {
     earlier: Vec<Live>,
     /// The chunks that were announced first, until the others are.
     first: Option<Vec<usize>>,
-    /// How often the others were announced.
+    /// The number of times that the others were announced.
     stage: usize,
-    /// By position in [`ScanPlan::chunks`]: handed out, or not needed any more.
+    /// By position in [`ScanPlan::chunks`]: whether the chunk was handed out or is not needed.
     settled: Vec<bool>,
     /// No point read is left before this position in the plan.
     points_before: usize,
     members: usize,
 }
 
-/// A scan that the engine knows of.
+/// A scan that the engine knows.
 struct Live {
     scan: ScanHandle,
     counters: Arc<ScanCounters>,
-    /// Of the device that the counters show.
+    /// The first file, whose device the counters show.
     first_file: Option<FileHandle>,
 }
 
 impl Registration {
-    /// A registration for these files, to be read by this many partitions.
+    /// Creates a registration of these files for `workers` partitions.
     pub(crate) fn new(
         requests: Vec<FileRequest>,
         workers: usize,
@@ -92,7 +94,8 @@ impl Registration {
         Arc::new(Registration { requests, workers, order, wanted_first, reader, plan, matching, state })
     }
 
-    /// A registration for some chunks of a plan, in any order, by one worker and for the reader of this one.
+    /// Creates a registration of some chunks of a plan, in any order, for one worker, with the same reader as
+    /// this one.
     pub(crate) fn of_chunks(&self, plan: &Arc<ScanPlan>, chunks: &[usize]) -> Arc<Self> {
         let mut settled = vec![true; plan.chunks.len()];
         chunks.iter().for_each(|&chunk| settled[chunk] = false);
@@ -108,18 +111,19 @@ impl Registration {
         })
     }
 
-    /// Announces what is read of other scans together with the chunks of this one. Said once, before anybody joins.
+    /// Announces the matching chunks of other scans. Must be called at most once, before a partition joins.
     pub(crate) fn goes_with(&self, matching: Vec<Matching>) {
         let _ = self.matching.set(matching);
     }
 
-    /// Chunks of this registration's plan that go with those of another scan, by the position of these.
+    /// Returns the chunks of this registration's plan that match those of another scan, by the position of
+    /// the latter.
     pub(crate) fn matching(&self, plan: &Arc<ScanPlan>, with: Vec<Vec<usize>>) -> Matching {
         let by_pages = self.reads_by_pages(plan);
         Matching { plan: Arc::clone(plan), reader: self.reader.clone(), by_pages, with }
     }
 
-    /// A chunk of `other`'s plan is not needed any more with those of this one that nobody has taken.
+    /// Withdraws a chunk of `other`'s plan from all chunks of this plan that no partition has taken.
     pub(crate) fn unneed_matching(&self, other: &Registration, plan: &ScanPlan, chunk: usize) {
         let chunk = &plan.chunks[chunk];
         let state = lock(&self.state);
@@ -128,7 +132,7 @@ impl Registration {
         }
     }
 
-    /// Plans the files if nobody has yet.
+    /// Returns the plan. The first call plans the files.
     pub(crate) async fn plan(&self, planner: &Arc<FilePlanner>) -> Result<Arc<ScanPlan>> {
         let plan = self.plan.get(|| {
             let (planner, requests) = (Arc::clone(planner), Arc::clone(&self.requests));
@@ -137,7 +141,7 @@ impl Registration {
         plan.await
     }
 
-    /// Plans the files if nobody has yet, and registers with the engine if nobody is registered.
+    /// Adds a partition. Plans the files and registers with the engine unless that is done.
     pub(crate) async fn join(
         self: &Arc<Self>,
         planner: &Arc<FilePlanner>,
@@ -151,7 +155,7 @@ impl Registration {
         let by_pages = self.reads_by_pages(&plan);
         let mut state = lock(&self.state);
         state.settled.resize(plan.chunks.len(), false);
-        // A filter may have moved while the files were planned, or since the last member left.
+        // A filter may have changed while the files were planned, or since the last member left.
         strike_off(&plan, &mut state, counters);
         if state.live.is_none() {
             let mut left_out = left_out(&plan, &state.settled, by_pages);
@@ -174,19 +178,20 @@ impl Registration {
         Ok(Member { registration, plan, worker, stage, engine, account, points, in_hand: None, counters })
     }
 
-    /// Whether chunks that are point reads are read so: where rows are to come in the table's order, only if all are.
+    /// Returns whether point reads are used. If rows must come in the table's order, they are used only if
+    /// all chunks are point reads.
     fn reads_by_pages(&self, plan: &ScanPlan) -> bool {
         self.order == DeliveryOrder::Any || plan.chunks.iter().all(|chunk| chunk.point)
     }
 
-    /// The next point read that nobody has taken.
+    /// Takes the next point read that no partition has taken.
     fn take_point(&self, plan: &ScanPlan, counters: &ScanCounters) -> Option<usize> {
         let mut state = lock(&self.state);
         strike_off(plan, &mut state, counters);
         let from = state.points_before;
         let mut rest = plan.chunks.iter().zip(&state.settled).skip(from);
         let next = rest.position(|(chunk, settled)| chunk.point && !settled).map(|at| from + at);
-        // Chunks that are settled stay so: the next one to look need not look at these again.
+        // Settled chunks stay settled, so later searches skip them.
         state.points_before = next.map_or(plan.chunks.len(), |next| next + 1);
         state.settled[next?] = true;
         next
@@ -224,7 +229,8 @@ impl Registration {
 }
 
 impl Matching {
-    /// What goes with the chunks that are not settled. Point reads are nothing that the engine has to know of beforehand.
+    /// Returns the matching chunks of the chunks that are not settled. Point reads are left out: the engine
+    /// does not need them in advance.
     fn request(&self, settled: &[bool]) -> MatchingRequest {
         let mut columns = ColumnsOfFiles::of(&self.plan);
         let mut chunks = Vec::new();
@@ -241,7 +247,7 @@ impl Matching {
     }
 }
 
-/// The columns of files that chunks of a plan are read in.
+/// The columns of files in which the chunks of a plan are read.
 struct ColumnsOfFiles<'a> {
     plan: &'a ScanPlan,
     columns: Vec<FileColumns>,
@@ -253,7 +259,7 @@ impl<'a> ColumnsOfFiles<'a> {
         ColumnsOfFiles { plan, columns: Vec::new(), known: HashMap::new() }
     }
 
-    /// The position of those of a chunk.
+    /// The position of a chunk's columns.
     fn for_chunk(&mut self, index: usize) -> usize {
         let chunk = &self.plan.chunks[index];
         *self.known.entry((chunk.file, Arc::as_ptr(&chunk.variant))).or_insert_with(|| {
@@ -265,7 +271,7 @@ impl<'a> ColumnsOfFiles<'a> {
     }
 }
 
-/// Begins a scan with the weight of the query's account, if it has one.
+/// Begins a scan, with the weight of the query's account if it has one.
 pub(super) fn begin(
     engine: &Engine,
     account: Option<&Arc<QueryAccount>>,
@@ -281,14 +287,14 @@ pub(super) fn begin(
     scan.map_err(from_engine)
 }
 
-/// The chunks that are not announced: settled ones, and point reads, which are nothing that the engine has to know of
-/// beforehand.
+/// Marks the chunks that are not announced: settled ones, and point reads, which the engine does not need in
+/// advance.
 fn left_out(plan: &ScanPlan, settled: &[bool], by_pages: bool) -> Vec<bool> {
     let chunk = |(at, settled): (usize, &bool)| *settled || (by_pages && plan.chunks[at].point);
     settled.iter().enumerate().map(chunk).collect()
 }
 
-/// Un-needs the chunks that dynamic filters rule out by now.
+/// Prunes the chunks that dynamic filters rule out at this moment.
 fn strike_off(plan: &ScanPlan, state: &mut State, counters: &ScanCounters) {
     let State { live, settled, .. } = state;
     let ruled_out = plan.ruled_out(settled);
@@ -305,34 +311,34 @@ fn strike_off(plan: &ScanPlan, state: &mut State, counters: &ScanCounters) {
     }
 }
 
-/// A partition that pulls chunks from a registration; dropping it at any time gives back what it holds.
+/// A partition that pulls chunks from a registration. Dropping it at any time releases what it holds.
 pub(crate) struct Member {
     registration: Arc<Registration>,
     pub(crate) plan: Arc<ScanPlan>,
     worker: Option<Worker>,
-    /// That of the registration's state when the worker was made.
+    /// The stage of the registration's state when the worker was made.
     stage: usize,
     engine: Engine,
     account: Option<Arc<QueryAccount>>,
     points: PointReader,
-    /// The chunk that nobody else gets any more, by its position in the plan.
+    /// The current chunk, by its position in the plan. No other partition gets it.
     in_hand: Option<usize>,
     counters: Arc<ScanCounters>,
 }
 
 impl Member {
-    /// The chunk that was handed out last, until the next one is asked for: even if [`Self::next`] was given up before
-    /// it returned, nobody else gets this one.
+    /// The chunk that was handed out last, until the next one is asked for. No other partition gets it, even
+    /// if the future of [`Self::next`] was dropped before it returned.
     pub(crate) fn in_hand(&self) -> Option<usize> {
         self.in_hand
     }
 
-    /// The chunk in hand is used up.
+    /// Marks the current chunk as consumed.
     pub(crate) fn put_down(&mut self) {
         self.in_hand = None;
     }
 
-    /// The next chunk; `None` when there are no more. Releases the previous chunk.
+    /// Returns the next chunk; `None` when none is left. Releases the previous chunk.
     pub(crate) async fn next(&mut self) -> Result<Option<OpenChunk>> {
         self.points.release();
         self.in_hand = None;
@@ -360,7 +366,7 @@ impl Member {
             };
             let index = chunk.key as usize;
             let mut state = lock(&self.registration.state);
-            // The wait may have been long: look once more before decoding.
+            // The wait may have been long. Check the filters again before decoding.
             strike_off(&self.plan, &mut state, &self.counters);
             if std::mem::replace(&mut state.settled[index], true) {
                 continue;
@@ -373,7 +379,8 @@ impl Member {
 }
 
 impl Member {
-    /// Whether there are others than the chunks that were announced first; announces them if nobody has.
+    /// Returns whether chunks remain beside those that were announced first, and announces them unless that
+    /// is done.
     fn goes_on(&mut self) -> Result<bool> {
         let (registration, plan) = (&self.registration, &self.plan);
         let mut state = lock(&registration.state);

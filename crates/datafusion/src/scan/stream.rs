@@ -1,4 +1,4 @@
-//! One partition's stream of record batches: chunks from the registration, batches of each, up to the limit.
+//! One partition's stream of record batches: chunks of the registration, and their batches, up to the limit.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) struct Reading {
 }
 
 impl PartitionReader {
-    /// The stream of this partition. Nothing happens before its first poll.
+    /// Returns the stream of this partition. Nothing happens before its first poll.
     pub(crate) fn into_stream(self, schema: SchemaRef) -> SendableRecordBatchStream {
         let batches = futures::stream::try_unfold(self, |mut reader| async move {
             let batch = reader.next_batch().await;
@@ -64,7 +64,7 @@ impl PartitionReader {
                 None => batch,
             };
             if self.remaining == Some(0) {
-                // Give everything back now: the consumer may keep the stream for long.
+                // Release everything: the consumer may keep the stream for long.
                 self.release();
             }
             if batch.num_rows() > 0 {
@@ -81,7 +81,7 @@ impl PartitionReader {
         self.open = None;
     }
 
-    /// The next batch, which may be empty.
+    /// Returns the next batch, which may be empty.
     async fn read(&mut self) -> Result<Option<RecordBatch>> {
         let reading = match &mut self.reading {
             Some(reading) => reading,
@@ -102,8 +102,8 @@ impl PartitionReader {
                     return Ok(Some(batch));
                 }
                 reading.open = None;
-                // Chunks that are at hand come without a wait: without this turn a long scan keeps its
-                // thread for many chunks, and short queries queue behind it for a multiple of their own time.
+                // Chunks in the buffer come without a wait. Without this yield, a long scan keeps its thread
+                // for many chunks, and short queries wait for a multiple of their own time.
                 tokio::task::yield_now().await;
             }
             let Some(open) = reading.member.next().await? else { return Ok(None) };
@@ -112,8 +112,8 @@ impl PartitionReader {
     }
 }
 
-/// A session caches the listing of a table's files. When one of them turns out to be another version,
-/// the cache is to blame, and the same query shall work when it is run again.
+/// Drops the cached listings of files if `error` says that a file was replaced. The listing is out of date,
+/// and the same query must work when it runs again.
 pub(crate) fn forget_replaced(error: &DataFusionError, context: &TaskContext) {
     if let Some(EngineError::FileReplaced { file, .. }) = engine_error(error) {
         tracing::info!(file, "file was replaced: listing the table's files anew");

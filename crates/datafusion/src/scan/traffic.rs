@@ -1,4 +1,4 @@
-//! What goes on with the chunks of a scan's plan, in the engine, before the scan begins.
+//! The engine's traffic for the chunks of a scan's plan, before the scan begins.
 
 use coscan_engine::{ChunkColumns, Traffic};
 
@@ -6,7 +6,8 @@ use crate::scan::chunks::SharedScan;
 use crate::scan::plan::ScanPlan;
 
 impl SharedScan {
-    /// Who reads the tables of these chunks now, and what of them is in the buffer.
+    /// Returns the concurrent readers of these chunks' tables, and the part of the chunks that is in the
+    /// buffer.
     pub(crate) fn traffic(&self, plan: &ScanPlan) -> Traffic {
         let chunks = plan.chunks.iter().map(|chunk| ChunkColumns {
             file: &plan.handles[chunk.file],

@@ -1,7 +1,7 @@
-//! A schema whose tables are found in any case.
+//! A schema that finds tables in any case.
 //!
-//! SQL folds names without quotes to lower case, but a table may have been registered in another case. An exact
-//! match wins; otherwise a match in another case is used.
+//! SQL folds unquoted names to lower case, but a table may have been registered in another case. An exact
+//! match wins. Otherwise a match in another case is used.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::Result;
 
-/// A schema in memory, to be registered in a catalog.
+/// A schema in memory, for registration in a catalog.
 #[derive(Debug, Default)]
 pub struct AnyCaseSchema(MemorySchemaProvider);
 
 impl AnyCaseSchema {
-    /// What the table is really called.
+    /// Returns the table's registered name.
     fn real_name(&self, name: &str) -> Option<String> {
         if self.0.table_exist(name) {
             return Some(name.to_owned());

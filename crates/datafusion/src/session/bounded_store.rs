@@ -1,7 +1,7 @@
 //! A store that refuses ranges outside its objects.
 //!
-//! Footers say where page indexes are, and readers ask for the range that a footer claims. The file system's store
-//! allocates that much memory before it looks at the file. This store looks first.
+//! Footers give the positions of page indexes, and readers request the claimed ranges. The store of the file
+//! system allocates that much memory before it checks the file's size. This store checks first.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use coscan_engine::{Reads, WrappedStore};
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{Error, ObjectStore, ObjectStoreExt, Result};
 
-/// Reads that lie within the object.
+/// Restricts reads to the object.
 #[derive(Debug)]
 struct Bounded;
 
-/// The store, bounded in what it makes room for.
+/// Wraps the store so that it allocates only for bytes that exist.
 pub(crate) fn bounded(inner: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
     Arc::new(WrappedStore::around(inner, Bounded))
 }
@@ -57,7 +57,7 @@ mod tests {
         let store = bounded(Arc::new(LocalFileSystem::new_with_prefix(folder.path()).expect("a store")));
         let path = Path::from("a");
         assert_eq!(store.get_ranges(&path, &[2..4, 9..10]).await.expect("bytes"), ["23", "9"]);
-        // More than any machine has: without the check the process ends.
+        // More than the memory of any machine: without the check the allocation aborts the process.
         let error = store.get_ranges(&path, &[0..4, 5..1 << 60]).await.expect_err("beyond").to_string();
         assert!(error.contains("do not lie within its 10"), "{error}");
     }

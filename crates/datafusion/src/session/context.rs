@@ -1,6 +1,6 @@
-//! A session and its engine in one: the short way to cooperative SQL.
+//! A session together with its engine: the short way to cooperative SQL.
 //!
-//! For a session with rules, functions or catalogs of its own use [`crate::session::install`].
+//! For a session with its own rules, functions or catalogs use [`crate::session::install`].
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::session::options::CoscanOptions;
 use crate::session::stores::EnvironmentStores;
 use crate::session::url_tables::with_url_tables;
 
-/// A DataFusion session whose scans are cooperative, and the engine they meet in.
+/// A DataFusion session whose scans are cooperative, and the engine that they use.
 ///
 /// Cloning is cheap; clones share session and engine.
 ///
@@ -50,16 +50,16 @@ pub struct CoscanContext {
 }
 
 impl CoscanContext {
-    /// Begins a context with default settings.
+    /// Starts a builder with default settings.
     pub fn builder() -> CoscanContextBuilder {
         CoscanContextBuilder::default()
     }
 
     /// Registers a Parquet file or a folder of them, local or `s3://`, `gs://`, `az://`, `http(s)://`.
     ///
-    /// A folder with levels of the form `key=value` becomes a table partitioned by these keys. Stores that
-    /// the session does not know are set up from environment variables ([`EnvironmentStores`]). `docs/tables.md` says which files
-    /// are read, and what columns they have together.
+    /// A folder with levels of the form `key=value` becomes a table partitioned by these keys. Unregistered
+    /// stores are configured from environment variables ([`EnvironmentStores`]). `docs/tables.md` describes
+    /// which files are read, and the columns of the table.
     ///
     /// # Errors
     /// If the name is taken, the location cannot be listed, or a footer cannot be read.
@@ -67,10 +67,11 @@ impl CoscanContext {
         self.register_parquet_with(name, path_or_url, &[]).await
     }
 
-    /// The same with options of the table, such as `("coscan.clustered_with", "orders (l_orderkey = o_orderkey)")`.
+    /// Registers a table as [`Self::register_parquet`] does, with options such as
+    /// `("coscan.clustered_with", "orders (l_orderkey = o_orderkey)")`.
     ///
     /// # Errors
-    /// As [`Self::register_parquet`], or if there is no such option or it cannot have its value.
+    /// As [`Self::register_parquet`], or if an option is unknown or has an invalid value.
     pub async fn register_parquet_with(
         &self,
         name: &str,
@@ -89,16 +90,17 @@ impl CoscanContext {
         Ok(())
     }
 
-    /// Plans a statement as [`coscan_datafusion::sql`](crate::sql) does; `SET` and `CREATE` take effect at once.
+    /// Plans a statement as [`coscan_datafusion::sql`](crate::sql) does. `SET` and `CREATE` take effect at
+    /// once.
     ///
     /// # Errors
-    /// If the statement cannot be parsed or planned, or a setting cannot have its value.
+    /// If the statement cannot be parsed or planned, or a setting has an invalid value.
     pub async fn sql(&self, sql: &str) -> Result<DataFrame> {
         coscan_sql::sql(&self.ctx, sql).await
     }
 
-    /// A session of its own on the same engine, with its own tables and `SET`s. It may not change settings of the engine,
-    /// unless the [`CoscanOptions`] in `config` make it an administrator.
+    /// Opens another session on the same engine, with its own tables and `SET`s. It must not change settings
+    /// of the engine, unless the [`CoscanOptions`] in `config` make it an administrator.
     pub fn new_session(&self, config: SessionConfig) -> SessionContext {
         let builder = SessionStateBuilder::new()
             .with_config(config)
@@ -124,79 +126,81 @@ pub struct CoscanContextBuilder {
 }
 
 impl CoscanContextBuilder {
-    /// Sets `coscan.<name>`, as `SET` would; see [`crate::session::options::settings`].
+    /// Sets `coscan.<name>`, like `SET`; see [`crate::session::options::settings`].
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The sharing policy, by name.
+    /// Sets the sharing policy by name.
     pub fn policy(self, policy: &str) -> Self {
         self.set("policy", policy)
     }
 
-    /// A sharing policy of your own; a policy that is set by name goes before.
+    /// Sets a custom sharing policy. A policy that is set by name takes precedence.
     pub fn own_policy(mut self, policy: Policy) -> Self {
         self.own_policy = Some(policy);
         self
     }
 
-    /// The buffer, in bytes.
+    /// Sets the size of the buffer, in bytes.
     pub fn buffer_bytes(self, bytes: u64) -> Self {
         self.set("buffer", &bytes.to_string())
     }
 
-    /// The limit on all reads together, in bytes per second.
+    /// Sets the limit on all reads together, in bytes per second.
     pub fn read_limit(self, bytes_per_s: u64) -> Self {
         self.set("read_limit", &bytes_per_s.to_string())
     }
 
-    /// Lets `COSCAN_*` environment variables give settings that are not set here.
+    /// Takes settings that are not set here from `COSCAN_*` environment variables.
     pub fn from_env(mut self) -> Self {
         self.from_env = true;
         self
     }
 
-    /// DataFusion's own configuration.
+    /// Sets DataFusion's own configuration.
     pub fn session_config(mut self, config: SessionConfig) -> Self {
         self.config = Some(config);
         self
     }
 
-    /// How many partitions a query is run in.
+    /// Sets the number of partitions of a query.
     pub fn target_partitions(mut self, partitions: usize) -> Self {
         self.target_partitions = Some(partitions);
         self
     }
 
-    /// Memory for sorts, joins and aggregates, in bytes; the engine's buffer is apart from it. On an engine that this
-    /// session starts it is what all its sessions have (`coscan.query_memory`), otherwise what this one has.
+    /// Sets the memory for sorts, joins and aggregates, in bytes. The engine's buffer is separate. On an
+    /// engine that this session starts, the limit is for all sessions together (`coscan.query_memory`). On an
+    /// existing engine it is for this session.
     pub fn memory_limit(mut self, bytes: usize) -> Self {
         self.memory_limit_bytes = Some(bytes);
         self
     }
 
-    /// Uses an engine that exists; settings of the engine have no effect then.
+    /// Uses an existing engine. Settings of the engine then have no effect.
     pub fn engine(mut self, engine: Engine) -> Self {
         self.engine = Some(engine);
         self
     }
 
-    /// The memory that the default buffer is a share of, in bytes; by default what machine and control group allow.
+    /// Sets the memory of which the default buffer is a share, in bytes. The default is the memory that the
+    /// machine and the control group allow.
     pub fn process_memory(mut self, bytes: u64) -> Self {
         self.process_memory_bytes = Some(bytes);
         self
     }
 
-    /// Whether `SET` in this session may change settings of the engine, which hold for all sessions on it. By default
-    /// a session that starts its engine may, one on an engine that exists may not.
+    /// Sets whether `SET` in this session may change settings of the engine, which apply to all its sessions.
+    /// By default it may if the session starts its engine, and may not on an existing engine.
     pub fn administrator(mut self, allowed: bool) -> Self {
         self.administrator = Some(allowed);
         self
     }
 
-    /// Allows `SELECT * FROM 'file.parquet'`, of names with a slash, a dot or a star: whoever may run SQL may then read any file
-    /// of this process.
+    /// Allows `SELECT * FROM 'file.parquet'`, for names with a slash, a dot or a star. Then every user of SQL
+    /// can read any file of this process.
     pub fn url_tables(mut self, allowed: bool) -> Self {
         self.url_tables = allowed;
         self

@@ -1,9 +1,11 @@
-//! EXCEPT ALL and INTERSECT ALL count how often a row comes.
+//! EXCEPT ALL and INTERSECT ALL, which count equal rows.
 //!
-//! DataFusion 55 plans them as joins that keep or drop all equal rows alike. Here the rows of both sides get a number among those
-//! that are equal, which is one more key of the join: the third of three equal rows then meets no row if the other side has two.
+//! DataFusion 55 plans them as joins that keep or drop all equal rows alike. This rule numbers equal rows on
+//! both sides and adds the number to the keys of the join. So the third of three equal rows has no match if
+//! the other side has two.
 //!
-//! The plan does not tell these joins from others, so the statement, as it was read, marks them by a name ([`COUNTED_ROWS`]).
+//! The plan does not distinguish these joins from others. So the parser marks them by a name
+//! ([`COUNTED_ROWS`]).
 
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule};
 /// The number of a row among equal ones, left and right.
 const NUMBERS: [&str; 2] = ["coscan row", "coscan row of the right side"];
 
-/// The analyzer with a rule that counts rows where a statement asks for it.
+/// Adds a rule that counts rows where a statement asks for it.
 pub(super) fn with_counted_sets(mut analyzer: Analyzer) -> Analyzer {
     analyzer.rules.insert(0, Arc::new(CountedSets));
     analyzer
@@ -77,13 +79,13 @@ fn by_number(join: Join) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(LogicalPlan::Join(join)).project(columns.into_iter().map(Expr::Column))?.build()
 }
 
-/// The rows with their number among equal ones.
+/// Adds to each row its number among equal ones.
 fn numbered((plan, name): (Arc<LogicalPlan>, &str)) -> Result<Arc<LogicalPlan>> {
     let columns = plan.schema().columns();
     let fields = plan.schema().fields().iter();
     let keys = fields.zip(&columns).map(|(field, column)| {
         let column = Expr::Column(column.clone());
-        // Zeros of both signs are equal for joins, and not for partitions.
+        // Zeros of both signs are equal in joins, but not in partitions.
         if field.data_type().is_floating() { column + lit(0.0) } else { column }
     });
     let number = row_number().partition_by(keys.collect()).build()?;

@@ -1,12 +1,13 @@
-//! Orders, DISTINCT and joins that do not rely on columns that are said to depend on others.
+//! Removal of functional dependencies that DataFusion 55 infers wrongly.
 //!
-//! DataFusion 55 knows that the key of an aggregation determines its other columns, and that it still does above a join. From
-//! that an aggregation over the join by this key and others concludes that this key alone determines all: of
-//! `GROUP BY a.k, s.v ORDER BY a.k, s.v` the second order is left out, and a DISTINCT above is, too. Above an unnested list, keys are
-//! said to determine all as well. So where rows come from such a node, one that claims no dependencies stands below orders,
-//! DISTINCT and joins while the plan is optimized, and the planner leaves it out.
+//! DataFusion infers that the key of an aggregation determines its other columns, and keeps this above a
+//! join. Then an aggregation over the join, by this key and others, declares that this key alone determines
+//! all columns. So the second order of `GROUP BY a.k, s.v ORDER BY a.k, s.v` is left out, and so is a
+//! DISTINCT above. Above an unnested list, keys are declared to determine all columns as well.
 //!
-//! None stands below aggregations: they were given keys by such dependencies when SQL was read, and lose them by the same.
+//! During optimization, a node without dependencies separates such rows from the orders, DISTINCT and joins
+//! above them. The planner removes the node. Aggregations get no such node. They were given additional keys
+//! by these dependencies when SQL was read, and the optimizer removes those keys by the same dependencies.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -24,7 +25,7 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalN
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::physical_plan::ExecutionPlan;
 
-/// The analyzer with a rule that puts such nodes into plans, which [`IndependentPlanner`] leaves out.
+/// Adds a rule that inserts such nodes. [`IndependentPlanner`] removes them.
 pub(super) fn with_independent_columns(mut analyzer: Analyzer) -> Analyzer {
     analyzer.rules.push(Arc::new(IndependentColumns));
     analyzer
@@ -48,7 +49,7 @@ impl AnalyzerRule for IndependentColumns {
     }
 }
 
-/// The node over inputs that claim no dependencies, if those that they claim may be wrong.
+/// Puts such nodes between the node and its inputs, if the node uses dependencies that may be wrong.
 fn over_independent(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let relies = match &plan {
         LogicalPlan::Sort(sort) => sort.expr.len() > 1,
@@ -64,8 +65,8 @@ fn over_independent(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
-/// Whether dependencies that the rows are said to have may be wrong. Nested joins, whose own inputs are looked at, stay as they
-/// are, and so do subqueries that are joined with the rows which they are about.
+/// Returns whether the declared dependencies of the rows may be wrong. Returns false for a join, whose own
+/// inputs are checked separately, and for a correlated subquery.
 fn concludes_wrongly(plan: &LogicalPlan) -> Result<bool> {
     let wrong = |node: &LogicalPlan| match node {
         LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => node
@@ -78,7 +79,7 @@ fn concludes_wrongly(plan: &LogicalPlan) -> Result<bool> {
     Ok(!matches!(plan, LogicalPlan::Join(_)) && plan.exists(wrong)? && plan.all_out_ref_exprs().is_empty())
 }
 
-/// Whether rows of the node may come several times for a key that determines their columns.
+/// Returns whether rows of the node may repeat a key that determines their columns.
 fn repeats_keys(node: &LogicalPlan) -> Result<bool> {
     match node {
         LogicalPlan::Join(_) | LogicalPlan::Unnest(_) => has_keys(node),
@@ -96,7 +97,7 @@ fn has_keys(plan: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// The rows of its input. No column depends on others.
+/// Emits the rows of its input, without dependencies between columns.
 #[derive(Debug)]
 struct Independent {
     input: LogicalPlan,
@@ -176,7 +177,7 @@ impl UserDefinedLogicalNodeCore for Independent {
     }
 }
 
-/// The node, if it is such a one.
+/// Returns the node as an [`Independent`], if it is one.
 fn independent(plan: &LogicalPlan) -> Option<&Independent> {
     match plan {
         LogicalPlan::Extension(Extension { node }) => node.as_any().downcast_ref(),
@@ -193,13 +194,13 @@ fn has_independent(plan: &LogicalPlan) -> Result<bool> {
     Ok(has)
 }
 
-/// Its input, if it is such a node.
+/// Replaces an [`Independent`] node by its input.
 fn input_of_independent(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let input = independent(&plan).map(|node| node.input.clone());
     Ok(input.map_or(Transformed::no(plan), Transformed::yes))
 }
 
-/// A planner around another, which plans without such nodes.
+/// A planner that removes such nodes and calls the inner planner.
 #[derive(Debug)]
 pub(super) struct IndependentPlanner {
     pub(super) inner: Arc<dyn QueryPlanner + Send + Sync>,

@@ -1,8 +1,9 @@
-//! The least and the greatest of floating-point numbers.
+//! Minimum and maximum of floating-point numbers.
 //!
-//! DataFusion 55 takes NaN for the greatest number, but in groups min and max depend on where NaN comes among the rows, and
-//! the least of infinities is the largest finite number. Statistics of files know nothing of NaN, and answer max without it. So
-//! over floating-point numbers there are functions of these names that always go by one order, and by no statistics.
+//! DataFusion 55 takes NaN for the greatest number. But in groups its min and max depend on the position of
+//! NaN among the rows, and its minimum of infinities is the largest finite number. File statistics do not
+//! count NaN, so max from statistics misses it. So floating-point arguments get functions of their own, which
+//! always use one order and no statistics.
 
 use std::sync::Arc;
 
@@ -24,11 +25,11 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
 
-/// What the functions are called in plans, least and greatest. Not as DataFusion's own, of which it knows by name that rows
-/// which are not greater than the greatest so far need not be read.
+/// The names of the functions in plans, minimum and maximum. They differ from DataFusion's: by these names
+/// DataFusion knows that rows not greater than the current maximum need not be read.
 pub(crate) const NAMES: [&str; 2] = ["min_of_floats", "max_of_floats"];
 
-/// The analyzer with a rule that takes these functions where the types of arguments are known.
+/// Adds a rule that substitutes these functions where the types of arguments are known.
 pub(super) fn with_float_extrema(mut analyzer: Analyzer) -> Analyzer {
     analyzer.rules.push(Arc::new(FloatExtrema));
     analyzer
@@ -72,7 +73,7 @@ enum Extremum {
 }
 
 impl Extremum {
-    /// What DataFusion's function gives, if it is one of the two.
+    /// Returns which of the two the function of DataFusion is, if any.
     fn of(function: &AggregateUDF) -> Option<Self> {
         match function.inner() {
             inner if inner.is::<Min>() => Some(Extremum::Least),
@@ -82,7 +83,7 @@ impl Extremum {
     }
 }
 
-/// One of the functions, which is DataFusion's but for groups and statistics.
+/// One of the functions. It equals DataFusion's except for groups and statistics.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FloatExtremum {
     of: Extremum,
@@ -103,7 +104,7 @@ impl FloatExtremum {
         T: ArrowPrimitiveType + Send,
         T::Native: ArrowNativeTypeOp,
     {
-        // Of floating-point types these are the ends of the order: NaN of both signs.
+        // For floating-point types these are the ends of the order: NaN of both signs.
         match self.of {
             Extremum::Least => Box::new(
                 PrimitiveGroupsAccumulator::<T, _>::new(of, |least: &mut T::Native, new| {

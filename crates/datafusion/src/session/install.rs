@@ -1,5 +1,5 @@
-//! Makes an existing DataFusion session cooperative: one rule, one set of options, an option of tables, and planners around
-//! its own.
+//! The installation of coscan in a DataFusion session: one rule, the settings, a table option, and planners
+//! around DataFusion's own.
 
 use std::sync::Arc;
 
@@ -15,12 +15,11 @@ use crate::shared_result;
 use crate::shared_subplan::SubplanPlanner;
 use crate::table::factory::{FilesTables, PARQUET, with_mended_tables};
 
-/// Adds to a session under construction the rule that makes its scans cooperative and the settings
-/// under `coscan.*`.
+/// Adds to a session under construction the rule for cooperative scans and the settings under `coscan.*`.
 ///
-/// Rules that are added later do not see cooperative scans as DataFusion's own; add them before. Options
-/// that the builder's configuration already has are kept, but those that concern the engine have no
-/// effect on an engine that exists. Faults of DataFusion 55 are [mended](crate::with_mended_planning).
+/// Rules that are added later do not see cooperative scans as DataFusion's own; add them before. Options in
+/// the builder's configuration are kept, but those of the engine have no effect on an existing engine. Faults
+/// of DataFusion 55 are [corrected](crate::with_mended_planning).
 pub fn install(builder: SessionStateBuilder, engine: Engine) -> SessionStateBuilder {
     let mut builder = with_mended_tables(builder);
     let mut config = builder.config().take().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Sessions: how one becomes cooperative, its settings, and the stores it reads from.
+//! Sessions: the installation of cooperative scans, settings, corrections of plans, and object stores.
 
 pub(crate) mod account;
 pub(crate) mod any_case;

@@ -1,8 +1,9 @@
-//! Joins by keys whose nulls are equal, beside equalities of which nulls meet none.
+//! Separation of join keys with equal nulls from equalities, in which nulls never match.
 //!
-//! A join has one flag that says whether nulls are equal, for all of its keys. DataFusion 55 makes keys of conditions with IS NOT
-//! DISTINCT FROM and sets the flag; two of its rules then add equalities from WHERE, or keys of a neighbouring join, and rows whose
-//! nulls meet are joined. Here a join has keys of one kind when these rules see it.
+//! A join has one flag for all of its keys that says whether nulls are equal. DataFusion 55 turns conditions
+//! with IS NOT DISTINCT FROM into keys and sets the flag. Two of its rules then add equalities from WHERE, or
+//! keys of an adjacent join, and so join rows by null keys. This wrapper gives a join keys of one kind before
+//! these rules see it.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRul
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// The optimizer with these rules kept from mixing keys.
+/// Wraps these rules so that they do not mix keys.
 pub(super) fn with_keys_of_one_kind(mut optimizer: Optimizer) -> Optimizer {
     for rule in &mut optimizer.rules {
         let separate = match rule.name() {
@@ -31,7 +32,7 @@ pub(super) fn with_keys_of_one_kind(mut optimizer: Optimizer) -> Optimizer {
 #[derive(Debug)]
 struct Separate {
     rule: Rule,
-    /// What is done to a plan before.
+    /// Prepares a plan for the rule.
     separate: fn(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 }
 
@@ -49,7 +50,7 @@ impl OptimizerRule for Separate {
     }
 }
 
-/// A join by keys whose nulls are equal and with an equality in its condition has the keys in the condition, too.
+/// Moves keys with equal nulls into the condition of a join, if the condition contains an equality.
 fn as_condition(mut plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(join) = &mut plan else { return Ok(Transformed::no(plan)) };
     if !join.filter.as_ref().is_some_and(has_equality) || !joins_nulls(join) || join.null_aware {
@@ -62,7 +63,8 @@ fn as_condition(mut plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan))
 }
 
-/// Joins in each other whose nulls are equal in one and not in the other are apart by a projection, which is removed later.
+/// Separates nested joins by a projection if nulls are equal in one and not in the other. The projection is
+/// removed later.
 fn all_apart(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut is_needed = false;
     plan.apply_with_subqueries(|node| {

@@ -1,8 +1,9 @@
-//! Lists of IN with a null.
+//! IN lists that contain a null.
 //!
-//! DataFusion 55 makes one list of several that a column is compared with, as if no list had a null: `x NOT IN (9, 2) OR
-//! x NOT IN (9, NULL)` is null where x is 2, and becomes `x NOT IN (9)`, which is true. Here `x NOT IN (9, NULL)` is
-//! `x NOT IN (9) AND NULL`, and `x IN (9, NULL)` is `x IN (9) OR NULL`: the same, and they stay as they are.
+//! DataFusion 55 merges several lists with which a column is compared as if no list had a null.
+//! `x NOT IN (9, 2) OR x NOT IN (9, NULL)` is null where x is 2, but becomes `x NOT IN (9)`, which is true.
+//! This rule rewrites `x NOT IN (9, NULL)` to `x NOT IN (9) AND NULL`, and `x IN (9, NULL)` to
+//! `x IN (9) OR NULL`. These are equivalent and are not merged.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{Expr, lit};
 use datafusion::optimizer::Analyzer;
 
-/// The analyzer with nulls beside lists instead of in them.
+/// Adds a rewrite that moves nulls out of lists.
 pub(super) fn with_null_lists(mut analyzer: Analyzer) -> Analyzer {
     analyzer.add_function_rewrite(Arc::new(NullLists));
     analyzer

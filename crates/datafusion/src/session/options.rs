@@ -1,9 +1,10 @@
 //! The settings under `coscan.*`: in SQL (`SET coscan.policy = 'elevator'`), in the environment
 //! (`COSCAN_POLICY=elevator`) and from a configuration file.
 //!
-//! Some belong to a session ([`SESSION_SETTINGS`]), the others to the engine that all sessions share
-//! ([`ENGINE_SETTINGS`]). The latter take effect at once and for all sessions; only sessions that may administer the
-//! engine can set them. The caller reads configuration files and passes the pairs to [`CoscanOptions::set_value`].
+//! Settings belong to a session ([`SESSION_SETTINGS`]) or to the engine that all sessions share
+//! ([`ENGINE_SETTINGS`]). Engine settings take effect at once and for all sessions. Only sessions that may
+//! administer the engine can set them. The caller reads configuration files and passes the pairs to
+//! [`CoscanOptions::set_value`].
 
 use std::any::Any;
 use std::fmt;
@@ -20,28 +21,28 @@ use datafusion::common::{DataFusionError, Result};
 
 use crate::load_control::{Lender, lender_of};
 
-/// Tables below this many bytes of files are read by DataFusion's own scan.
+/// DataFusion's own scan reads tables with fewer bytes of files than this.
 pub const SMALL_TABLE_BYTES: u64 = 4 << 20;
 
-/// A row group of which the pages with wanted rows are at most 1/N of its bytes is read by its pages.
+/// A row group is read by its pages if the pages with wanted rows are at most 1/N of its bytes.
 pub const POINT_THRESHOLD: u64 = 8;
 
-/// A setting of a session: what it is, and how it gets into options and out of them.
+/// A setting of a session, with its conversion from and to text.
 #[derive(Debug)]
 pub struct SessionSetting {
-    /// What it is.
+    /// Its name and description.
     pub about: Setting,
     set: fn(&mut CoscanOptions, &str) -> Result<(), String>,
     show: fn(&CoscanOptions) -> String,
 }
 
-/// How long a query waits for others at most, in seconds.
+/// Longest wait of a query for other queries, in seconds.
 pub const QUEUE_TIMEOUT_S: u64 = 3600;
 
-/// What stands for a value that follows from others.
+/// The value of a setting that is derived from others.
 const AUTO: &str = "auto";
 
-/// A setting of a session that is true unless it is set: the field of this name.
+/// Declares a boolean session setting for the field of this name. The default is true.
 macro_rules! switch {
     ($field:ident, $summary:literal) => {
         SessionSetting {
@@ -61,7 +62,7 @@ macro_rules! switch {
     };
 }
 
-/// Every setting of a session, and what of the engine's is not the buffer manager's.
+/// Every setting of a session, and the engine settings outside the buffer manager.
 pub const SESSION_SETTINGS: &[SessionSetting] = &[
     switch!(enabled, "read Parquet files cooperatively; false leaves plans as DataFusion makes them"),
     SessionSetting {
@@ -163,10 +164,10 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
 /// The setting for the memory of operators.
 const QUERY_MEMORY: &str = "query_memory";
 
-/// When operators make use of the order of rows.
+/// The use of the order of rows by operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OrderAware {
-    /// Where it is right and worth it.
+    /// Where it is right and worthwhile.
     #[default]
     Auto,
     /// Wherever it is right.
@@ -198,7 +199,7 @@ impl FromStr for OrderAware {
     }
 }
 
-/// Every setting there is.
+/// Returns all settings.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
     let engine = ENGINE_SETTINGS.iter().map(|setting| &setting.about);
     engine.chain(SESSION_SETTINGS.iter().map(|setting| &setting.about))
@@ -213,7 +214,7 @@ pub struct CoscanOptions {
     pub small_table_bytes: u64,
     /// `coscan.point_threshold`
     pub point_threshold: u64,
-    /// Whether that was set, so that what a device's profile says of requests has no say.
+    /// Whether that was set by the user. Then the request cost in a device's profile does not count.
     pub point_threshold_by_hand: bool,
     /// `coscan.order_aware`
     pub order_aware: OrderAware,
@@ -227,11 +228,11 @@ pub struct CoscanOptions {
     pub load_control: bool,
     /// `coscan.queue_timeout_s`
     pub queue_timeout_s: u64,
-    /// `coscan.query_memory`, as it was given.
+    /// `coscan.query_memory`, as given.
     pub query_memory: Option<u64>,
-    /// What was said about the engine before it started.
+    /// The settings of the engine before its start.
     pub engine_settings: EngineSettings,
-    /// Whether this session may change the settings of a running engine, which hold for all sessions on it.
+    /// Whether this session may change the settings of a running engine, which apply to all its sessions.
     pub administrator: bool,
     engine: Option<Engine>,
     lender: Option<Arc<Lender>>,
@@ -281,11 +282,11 @@ impl fmt::Debug for CoscanOptions {
 }
 
 impl CoscanOptions {
-    /// The defaults, overridden by the environment: `COSCAN_` and the setting's name in capitals.
+    /// Returns the defaults, overridden by the environment: `COSCAN_` and the setting's name in capitals.
     ///
     /// # Errors
     ///
-    /// If a variable holds what its setting cannot have.
+    /// If a variable has an invalid value for its setting.
     pub fn from_env() -> Result<Self> {
         let mut options = CoscanOptions::default();
         for setting in settings() {
@@ -299,18 +300,18 @@ impl CoscanOptions {
         Ok(options)
     }
 
-    /// From now on, engine settings go to `engine` as soon as they are set.
+    /// Connects the options to `engine`. From then on, engine settings take effect as soon as they are set.
     pub fn attach(&mut self, engine: Engine) {
         self.lender = Some(lender_of(&engine, self.query_memory, memory_bytes()));
         self.engine = Some(engine);
     }
 
-    /// Sets the setting of that name (without `coscan.`).
+    /// Sets the setting with this name (without `coscan.`).
     ///
     /// # Errors
     ///
-    /// If there is no such setting, it cannot have this value, it belongs to a running engine and this session may not
-    /// administer that, or it can only be given before the engine starts.
+    /// If the setting is unknown or the value is invalid. If the setting can be given only before the engine
+    /// starts, or belongs to a running engine that this session must not administer.
     pub fn set_value(&mut self, name: &str, value: &str) -> Result<()> {
         let value = value.trim();
         if let Some(setting) = SESSION_SETTINGS.iter().find(|setting| setting.about.name == name) {
@@ -345,7 +346,7 @@ impl CoscanOptions {
         }
     }
 
-    /// What is in force: the engine's word where it has one.
+    /// Returns the effective value. For engine settings of a running engine this is the engine's.
     fn value(&self, name: &str) -> Option<String> {
         if let Some(setting) = SESSION_SETTINGS.iter().find(|setting| setting.about.name == name) {
             return Some((setting.show)(self));

@@ -1,9 +1,10 @@
-//! URLs with a query, such as presigned ones (`https://host/t.parquet?X-Amz-Signature=..`): the query is sent with each
-//! request.
+//! URLs with a query, such as presigned ones (`https://host/t.parquet?X-Amz-Signature=..`). The query is sent
+//! with each request.
 //!
-//! Stores know paths only. So the path of such a file ends in a mark that stands for its query, which keeps apart files that
-//! differ in nothing else and keeps signatures out of plans and messages, and the client of the store puts the query in its
-//! place. Only reading was signed: where a client asks for a file's head, it gets what a read of its first byte tells.
+//! Stores know paths only. So the path of such a file ends in a mark that identifies its query. The mark
+//! distinguishes files that differ only in the query, and keeps signatures out of plans and messages. The
+//! client of the store replaces the mark by the query. The signature covers only reads, so a HEAD request
+//! becomes a read of the first byte.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,23 +24,23 @@ use url::Url;
 
 use crate::lock::lock;
 
-/// What stands before the mark in a path.
+/// The character before the mark in a path.
 const MARK: char = '?';
 
-/// Of older ones the query is forgotten.
+/// Limit of the remembered queries. The oldest are dropped.
 const QUERIES_MAX: usize = 10_000;
 
-/// Whether requests for this URL need its query.
+/// Returns whether requests for this URL need its query.
 pub(crate) fn has_query(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https") && url.query().is_some_and(|query| !query.is_empty())
 }
 
-/// Whether a table's file is one with a query.
+/// Returns whether a table's file has a query.
 pub(crate) fn is_presigned(url: &ListingTableUrl) -> bool {
     has_query(url.get_url())
 }
 
-/// The file at a URL with a query: the last part of its path is marked.
+/// Returns the table URL of a file at a URL with a query. The last part of its path is marked.
 pub(crate) fn table_url(url: &Url) -> Result<ListingTableUrl> {
     let mut hasher = DefaultHasher::new();
     url.query().hash(&mut hasher);
@@ -65,7 +66,7 @@ struct Known {
 }
 
 impl Queries {
-    /// Remembers the query of a URL that [`table_url`] made.
+    /// Stores the query of a URL that [`table_url`] made.
     pub(crate) fn note(&self, url: &Url) {
         let Some(query) = url.query() else { return };
         let key = key(url.authority(), url.path());
@@ -89,7 +90,7 @@ fn key(authority: &str, path: &str) -> String {
     format!("{authority}{path}")
 }
 
-/// Makes clients that send queries.
+/// A connector whose clients send queries.
 #[derive(Debug)]
 pub(crate) struct QueryConnector {
     pub(crate) queries: Arc<Queries>,
@@ -130,11 +131,11 @@ impl HttpService for QueryService {
     }
 }
 
-/// What would have been the answer to a request for the head, from that to a read of the first byte.
+/// Converts the answer to a read of the first byte to the answer of a HEAD request.
 fn as_head(response: HttpResponse) -> HttpResponse {
     let (mut parts, body) = response.into_parts();
     if parts.status.as_u16() != 206 {
-        // Whole, or an error: its text is wanted.
+        // A whole object, or an error, whose text is kept.
         let body = if parts.status.is_success() { HttpResponseBody::from(Bytes::new()) } else { body };
         return HttpResponse::from_parts(parts, body);
     }

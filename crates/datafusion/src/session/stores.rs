@@ -1,5 +1,5 @@
-//! Object stores by address: `s3://`, `gs://`, `az://` and `http(s)://`, with credentials and endpoints
-//! from the usual environment variables of each.
+//! Object stores by address: `s3://`, `gs://`, `az://` and `http(s)://`, with credentials and endpoints from
+//! the usual environment variables.
 
 use std::sync::Arc;
 
@@ -21,19 +21,19 @@ use crate::session::bounded_store::bounded;
 use crate::session::presigned::{Queries, QueryConnector, has_query};
 use crate::session::remote::{RemoteStore, Repeating, no_other_retries};
 
-/// A session's stores; one that is not registered is set up from the environment when it is first named,
-/// be it by `register_parquet`, `CREATE EXTERNAL TABLE` or `SELECT ... FROM 's3://...'`.
+/// The stores of a session. An unregistered store is configured from the environment at first use, by
+/// `register_parquet`, `CREATE EXTERNAL TABLE` or `SELECT ... FROM 's3://...'`.
 #[derive(Debug)]
 pub struct EnvironmentStores {
     known: DefaultObjectStoreRegistry,
-    /// Of URLs that had one when they were named.
+    /// The queries of URLs that had one when they were named.
     queries: Arc<Queries>,
 }
 
 impl Default for EnvironmentStores {
     fn default() -> Self {
         let known = DefaultObjectStoreRegistry::new();
-        // Its footers can claim any length.
+        // The footers of its files can claim any length.
         let files =
             Url::parse("file://").ok().and_then(|url| known.get_store(&url).ok().map(|store| (url, store)));
         if let Some((url, store)) = files {
@@ -65,7 +65,7 @@ impl ObjectStoreRegistry for EnvironmentStores {
     }
 }
 
-/// The store of an address, configured from the environment.
+/// Returns the store of an address, configured from the environment.
 ///
 /// # Errors
 /// If no store is known for the address, or its environment variables are incomplete.
@@ -73,7 +73,7 @@ pub fn store_for(url: &Url) -> Result<Arc<dyn ObjectStore>> {
     store_sending(url, &Arc::default())
 }
 
-/// The same, of which requests are sent with these queries.
+/// Returns the store of an address. Its requests are sent with these queries.
 fn store_sending(url: &Url, queries: &Arc<Queries>) -> Result<Arc<dyn ObjectStore>> {
     let address = url.as_str();
     let wrong = |error: object_store::Error| {
@@ -84,13 +84,14 @@ fn store_sending(url: &Url, queries: &Arc<Queries>) -> Result<Arc<dyn ObjectStor
     Ok(Arc::new(RemoteStore::new(reads, writes, matches!(url.scheme(), "http" | "https"))))
 }
 
-/// The client of `object_store` for an address; `repeats`: it repeats requests by the table of this crate.
+/// Builds the client of `object_store` for an address. With `repeats` it repeats requests by the table of
+/// this crate.
 fn client(
     url: &Url,
     queries: &Arc<Queries>,
     repeats: bool,
 ) -> Result<object_store::Result<Arc<dyn ObjectStore>>> {
-    // The builders have these methods in common, but no trait.
+    // The builders share these methods, but no trait.
     macro_rules! built {
         ($builder:expr) => {
             built!($builder, ReqwestConnector::default())
@@ -125,33 +126,33 @@ fn client(
     })
 }
 
-/// Whether a store is nothing but this machine's file system from its root on: DataFusion's own for `file:///`. One
-/// with a prefix, or one that wraps it, is somebody's choice and is asked for every byte.
+/// Returns whether a store is exactly this machine's file system from its root: DataFusion's own for
+/// `file:///`. A store with a prefix, or a wrapper, was chosen by the host and must be asked for every byte.
 pub(crate) fn is_plain_local(store: &Arc<dyn ObjectStore>) -> bool {
-    // A store does not tell its type. Its two descriptions together are those of the plain one, or it is another.
+    // A store does not reveal its type. Its two descriptions together identify the plain one.
     let plain: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new());
     [Arc::clone(&plain), bounded(plain)]
         .iter()
         .any(|plain| store.to_string() == plain.to_string() && format!("{store:?}") == format!("{plain:?}"))
 }
 
-/// Stores of which a session's owner states that they are the same as those that other sessions have under the same
-/// name: sessions then share what they read. Without that, only sessions with the same instance of a store do. To be
-/// put into a session's configuration as an extension.
+/// Stores that the host declares equal to those of other sessions under the same name. Such sessions share
+/// what they read. Otherwise only sessions with the same instance of a store share. Add it to a session's
+/// configuration as an extension.
 #[derive(Clone, Debug, Default)]
 pub struct SharedStores {
     names: Vec<(ObjectStoreUrl, String)>,
 }
 
 impl SharedStores {
-    /// States that the store at `url` is the one that is called `name`.
+    /// Declares that the store at `url` is the one called `name`.
     pub fn with(mut self, url: ObjectStoreUrl, name: &str) -> Self {
         self.names.push((url, name.to_owned()));
         self
     }
 }
 
-/// Who else has the store that a session knows under `url`.
+/// Returns the identity of the store that a session knows under `url`.
 pub(crate) fn store_id(url: &ObjectStoreUrl, store: &Arc<dyn ObjectStore>, context: &TaskContext) -> StoreId {
     let shared = context.session_config().get_extension::<SharedStores>();
     let named = shared.as_ref().and_then(|shared| shared.names.iter().find(|(of, _)| of == url));

@@ -1,4 +1,4 @@
-//! Tables that are named by the path or URL of their files: `SELECT * FROM 'file.parquet'`.
+//! Tables named by the path or URL of their files: `SELECT * FROM 'file.parquet'`.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use datafusion_session::SessionStore;
 
 use crate::table::factory::table_at;
 
-/// Finds tables whose names look like paths. [`SessionContext::enable_url_table`] takes any name for one, so that nobody can
-/// create a table or view that has the name of a folder in the current one.
+/// Finds tables whose names look like paths. [`SessionContext::enable_url_table`] accepts any name, so no
+/// table or view could have the name of a folder in the current one.
 #[derive(Debug)]
 struct PathTables(DynamicListTableFactory);
 
@@ -35,7 +35,7 @@ impl UrlTableFactory for PathTables {
     }
 }
 
-/// The session with tables of files that are named by their paths.
+/// Enables tables that are named by the paths of their files.
 pub(crate) fn with_url_tables(ctx: SessionContext) -> SessionContext {
     let factory = Arc::new(PathTables(DynamicListTableFactory::new(SessionStore::new())));
     let known = Arc::clone(ctx.state_ref().read().catalog_list());

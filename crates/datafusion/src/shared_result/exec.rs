@@ -21,10 +21,10 @@ use super::key::{Key, Query};
 use super::runs::{Outcome, Part, Run, Runs, Unshared};
 use crate::one_input::{OneInput, OneInputExec, one_partition};
 
-/// In place of the number of a query: there is none.
+/// The value in place of a query's number if there is none.
 const NOBODY: u64 = u64::MAX;
 
-/// Gives the rows of its input, or of an equal query that is under way.
+/// Emits the rows of its input, or of an equal query in progress.
 pub(crate) struct SharedResult {
     /// With one partition.
     input: Arc<dyn ExecutionPlan>,
@@ -48,7 +48,7 @@ impl SharedResult {
         Arc::new(OneInputExec(SharedResult { input, query, runs, joined, metrics }))
     }
 
-    /// The query from which this one takes its rows, or took them.
+    /// Returns the query from which this one takes or took its rows.
     pub(super) fn taken_from(&self) -> Option<u64> {
         Some(self.joined.load(Ordering::Relaxed)).filter(|&query| query != NOBODY)
     }
@@ -61,7 +61,7 @@ impl OneInput for SharedResult {
         &self.input
     }
 
-    /// Another plan is another query: it stands for itself.
+    /// Another plan is another query, so it replaces the node.
     fn over(node: &Arc<SharedResultExec>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         if Arc::ptr_eq(&input, &node.0.input) { Arc::clone(node) as _ } else { input }
     }
@@ -121,7 +121,7 @@ fn of(batches: &VecDeque<RecordBatch>) -> Batches {
     stream::iter(batches.clone().into_iter().map(Ok)).boxed()
 }
 
-/// The rows for who began the run.
+/// Returns the rows for the query that began the run.
 fn own_rows(run: &Run, outcome: Outcome, runs: &Runs) -> Result<Batches> {
     match (outcome, run.take_unshared()) {
         (Outcome::Rows(rows), _) => Ok(of(&rows)),

@@ -1,8 +1,8 @@
-//! When two queries are equal: the same optimized logical plan, the same settings, and scans of the same files in the same
-//! version under the same declarations, in the same stores.
+//! The equality of queries: the same optimized logical plan, the same settings, and scans of the same
+//! versions of the same files under the same declarations, in the same stores.
 //!
-//! A logical plan is compared whole, with types and functions. It names tables but does not say what they are: so every
-//! table has to be a plain listing of files, and the scans that the planner made of it are compared, too.
+//! The whole logical plan is compared, with types and functions. It names tables without defining them. So
+//! every table must be a plain listing of files, and the scans that the planner made of it are compared, too.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;
 use crate::session::stores::{is_plain_local, store_id};
 
-/// A query as far as its plan says what it is.
+/// A query, as far as its plan identifies it.
 #[derive(Debug)]
 pub(crate) struct Query {
     logical: LogicalPlan,
@@ -36,7 +36,8 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// `None` if the plan does not say all that its result depends on, or reads nothing through the engine.
+    /// Returns `None` if the result depends on more than the plan says, or if the plan reads nothing through
+    /// the engine.
     pub(crate) fn new(logical: &LogicalPlan, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Self>> {
         if !is_determined(logical)? {
             return Ok(None);
@@ -45,7 +46,8 @@ impl Query {
         if !collect_scans(plan, &mut scans) || !scans.iter().any(is_cooperative) {
             return Ok(None);
         }
-        // An aggregation that statistics answer is a row without a scan: nothing says of which version of the files it is.
+        // If statistics answer an aggregation, it becomes a row without a scan, and the versions of the files
+        // are lost.
         if one_rows(plan) != written_one_rows(logical)? {
             return Ok(None);
         }
@@ -57,15 +59,15 @@ impl Query {
     }
 }
 
-/// What equal queries have in common when they are executed.
+/// The properties that equal queries share when they are executed.
 #[derive(Debug)]
 pub(crate) struct Key {
     query: Arc<Query>,
     settings: Vec<(String, Option<String>)>,
-    /// Of each scan; no identity for this machine's file system. The store is held, so that no other one takes its place
-    /// in memory and its name.
+    /// The store of each scan, without an identity for this machine's file system. The store is held, so that
+    /// no other store gets its address and its name.
     stores: Vec<(Option<StoreId>, Arc<dyn ObjectStore>)>,
-    /// Tasks of a query end with the runtime they were started in.
+    /// Tasks of a query end with the runtime in which they were started.
     runtime: Option<runtime::Id>,
     hash: u64,
 }
@@ -75,7 +77,7 @@ impl Key {
     /// If a session does not know a store of its own plan.
     pub(crate) fn new(query: &Arc<Query>, context: &TaskContext) -> Result<Self> {
         let entries = context.session_config().options().entries().into_iter();
-        // Those of this crate never change a result.
+        // Settings of this crate never change a result.
         let settings = entries.filter(|entry| !entry.key.starts_with("coscan."));
         let settings: Vec<_> = settings.map(|entry| (entry.key, entry.value)).collect();
         let stores = query.configs().map(|config| {
@@ -91,7 +93,7 @@ impl Key {
         Ok(Key { query: Arc::clone(query), settings, stores, runtime, hash: hasher.finish() })
     }
 
-    /// Equal queries have equal ones.
+    /// Returns the hash. Equal queries have equal ones.
     pub(crate) fn hash(&self) -> u64 {
         self.hash
     }
@@ -124,9 +126,9 @@ trait EqByScan<'a>: Iterator<Item = &'a FileScanConfig> + Sized {
 
 impl<'a, I: Iterator<Item = &'a FileScanConfig>> EqByScan<'a> for I {}
 
-/// Whether all nodes are known, and the leaves scans of files whose bytes are all there is to them.
+/// Returns whether all nodes are known and all leaves are scans of plain files, and collects these.
 fn collect_scans(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<dyn ExecutionPlan>>) -> bool {
-    // A node that is not known may keep something that its inputs do not show.
+    // An unknown node may keep something that its inputs do not show.
     if !foreign::is_own(plan) {
         return false;
     }
@@ -143,13 +145,13 @@ fn collect_scans(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<dyn Executio
     plain
 }
 
-/// Rows that the plan has without a scan.
+/// The number of rows that the plan produces without a scan.
 fn one_rows(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let own = usize::from(plan.is::<PlaceholderRowExec>());
     own + plan.children().into_iter().map(one_rows).sum::<usize>()
 }
 
-/// Rows without a table, of SELECT without FROM.
+/// The number of rows without a table, from SELECT without FROM.
 fn written_one_rows(plan: &LogicalPlan) -> Result<usize> {
     let mut rows = 0;
     plan.apply_with_subqueries(|node| {
@@ -175,7 +177,7 @@ fn cooperative_scan(source: &Arc<dyn DataSource>) -> Option<&CScan> {
     scan.or_else(|| source.downcast_ref::<MaskedScan>().map(MaskedScan::scan))
 }
 
-/// Whether two scans read the same versions of the same files and were told the same about them.
+/// Returns whether two scans read the same versions of the same files under the same declarations.
 fn same_scan(a: &FileScanConfig, b: &FileScanConfig) -> bool {
     let files =
         |config: &FileScanConfig| config.file_groups.iter().map(|group| group.len()).collect::<Vec<_>>();

@@ -1,13 +1,13 @@
-//! Queries that are equal, read the same versions of the same files and run at the same time run once.
+//! Shared results: concurrent equal queries over the same versions of the same files run once.
 //!
-//! A dashboard that thirty people have open sends each query thirty times. Cooperative scans read and decode for all
-//! of them together; the work above the scans is equal as well, and so is the result. The first such query runs
-//! ([`runs`]), and those that come meanwhile take its rows. Nothing is kept for later: with the last of them the
-//! result is dropped.
+//! If thirty users open a dashboard, it sends each query thirty times. Cooperative scans already read and
+//! decode once for all of them. The work above the scans is equal, too, and so is the result. The first such
+//! query runs ([`runs`]), and equal queries that arrive during its run take its rows. The result is dropped
+//! with the last of them; nothing is kept for later queries.
 //!
-//! [`key`] says when two queries are equal. Only results that come at the end and are small are shared ([`planner`]):
-//! a query that joins has to wait for the end anyway, and no query waits for a slow reader. If the result turns out
-//! to be large, or the first query fails, those that joined it run alone.
+//! [`key`] defines equal queries. Only small results that come at the end are shared ([`planner`]). A query
+//! that joins must wait for the end in any case, and no query waits for a slow reader. If the result turns
+//! out to be large, or the first query fails, the queries that joined it run alone.
 
 mod exec;
 mod key;
@@ -20,14 +20,15 @@ use coscan_engine::Engine;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// The number of the query from which a query takes its result, or took it ([`with_account`](crate::with_account) numbers
-/// queries); nothing where a query runs by itself, or joined one without a number. `plan` is the root of its plan.
+/// Returns the number of the query from which a query takes or took its result;
+/// [`with_account`](crate::with_account) numbers queries. Returns `None` if the query runs by itself, or
+/// joined a query without a number. `plan` is the root of its plan.
 pub fn result_taken_from(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     plan.downcast_ref::<exec::SharedResultExec>().and_then(|node| node.0.taken_from())
 }
 
-/// Adds sharing of results to a session under construction that has a planner by now. `own_planner`: that planner is not
-/// only this crate's, and nobody knows what it puts into plans.
+/// Adds sharing of results to a session under construction, which must already have a planner. `own_planner`
+/// says that other code supplied the planner, whose additions to plans are unknown.
 pub(crate) fn install(
     mut builder: SessionStateBuilder,
     engine: &Engine,

@@ -1,4 +1,4 @@
-//! Which plans get a root that shares their result: those whose rows come at the end and are few.
+//! The choice of plans whose result is shared: those whose rows are few and come at the end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::rule::claims::TrueClaims;
 use crate::rule::sorted_inputs::SortedInputs;
 use crate::session::options::CoscanOptions;
 
-/// A result with a limit is small if that is at most so many rows.
+/// A result with a limit of at most so many rows is small.
 const ROWS_MAX: usize = 10_000;
 
 /// A planner around another.
@@ -57,7 +57,7 @@ impl QueryPlanner for SharedResultPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.inner.create_physical_plan(logical, session).await?;
-        // It may have been made with plans of this planner in it, as tables that are queries are.
+        // The plan may contain plans of this planner, from tables that are queries.
         let plan = without::<SharedResult>(plan)?;
         let options = session.config_options().extensions.get::<CoscanOptions>();
         let wanted = options.is_some_and(|options| options.enabled && options.share_results);
@@ -72,7 +72,7 @@ impl QueryPlanner for SharedResultPlanner {
 }
 
 impl SharedResultPlanner {
-    /// The plan with a root that shares its result, if it can be shared.
+    /// Adds a root that shares the plan's result, if it can be shared.
     fn shared(&self, logical: &LogicalPlan, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let at_the_end = plan.pipeline_behavior() == EmissionType::Final;
         if !at_the_end || plan.boundedness().is_unbounded() || !is_small(&plan) {
@@ -101,7 +101,7 @@ impl SharedResultPlanner {
     }
 }
 
-/// Whether the result is likely to be small: an aggregation or a limit is all that rows come from.
+/// Returns whether the result is likely to be small: all rows come from an aggregation or a limit.
 fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let aggregates = plan.is::<AggregateExec>() || plan.is::<OrderedAggregateExec>();
     if aggregates || plan.fetch().is_some_and(|rows| rows <= ROWS_MAX) {
@@ -113,7 +113,8 @@ fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// A rule of somebody else may put something into a plan that its logical plan does not say, for this session only.
+/// Returns whether all rules are known. Another rule may put something into a plan that its logical plan does
+/// not show, for this session only.
 fn has_known_rules(session: &dyn Session) -> bool {
     let Some(session) = session.as_any().downcast_ref::<SessionState>() else { return false };
     let known = PhysicalOptimizer::new().rules;

@@ -1,5 +1,5 @@
-//! The queries that run and whose results may be shared. Every query that waits also drives the run, so that a query
-//! whose reader stops delays no other.
+//! The runs of queries whose results may be shared. Every waiting query also drives the run, so a query whose
+//! reader stops delays no other.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use super::key::Key;
 use crate::held_back::HeldBack;
 use crate::lock::lock;
 
-/// So many queries whose results were too large are remembered.
+/// Limit of the remembered queries with too large results.
 const LARGE_REMEMBERED: usize = 1024;
 
 /// The runs of all sessions on an engine.
@@ -27,7 +27,7 @@ pub(crate) struct Runs {
     large: Mutex<VecDeque<u64>>,
 }
 
-/// One run of a query, alive as long as somebody wants its result.
+/// One run of a query. It lives as long as a query needs its result.
 pub(crate) struct Run {
     key: Key,
     /// The number of the query that began it, if that has an account.
@@ -43,26 +43,26 @@ impl std::fmt::Debug for Run {
     }
 }
 
-/// How a run ended, for all who wait.
+/// The end of a run, for all queries that wait.
 #[derive(Clone)]
 pub(crate) enum Outcome {
     /// With these rows.
     Rows(Arc<VecDeque<RecordBatch>>),
-    /// With something that only who began it can have.
+    /// With an outcome that only the first query can have.
     Unshared,
 }
 
-/// What only who began a run gets.
+/// The outcome that only the query that began a run gets.
 pub(crate) enum Unshared {
-    /// The beginning of a large result, and where the rest comes from.
+    /// The beginning of a large result, and the stream of the rest.
     Large(HeldBack, SendableRecordBatchStream),
     Failed(DataFusionError),
     Panicked(Box<dyn Any + Send>),
 }
 
-/// Somebody's part in a run.
+/// A query's part in a run.
 pub(crate) enum Part {
-    /// It is this one's own run.
+    /// It began the run.
     Begun(Arc<Run>),
     Joined(Arc<Run>),
     /// Its result is known to be too large.
@@ -82,7 +82,7 @@ impl Runs {
         }
         let mut under_way = lock(&self.under_way);
         under_way.retain(|run| run.strong_count() > 0);
-        // They are dropped after the lock: the last who wants a run ends it.
+        // These references are dropped after the lock is released: the last one ends its run.
         let alive: Vec<_> = under_way.iter().filter_map(Weak::upgrade).collect();
         if let Some(run) = alive.iter().find(|run| run.can_be_joined() && run.key == key) {
             run.joined.fetch_add(1, Ordering::Relaxed);
@@ -103,7 +103,7 @@ impl Runs {
         Part::Begun(run)
     }
 
-    /// Queries like this one are not shared any more.
+    /// Excludes equal queries from sharing.
     pub(crate) fn note_large(&self, run: &Run) {
         let mut large = self.large();
         if large.len() >= LARGE_REMEMBERED {
@@ -118,22 +118,22 @@ impl Runs {
 }
 
 impl Run {
-    /// Waits for its end.
+    /// Waits for the end of the run.
     pub(crate) async fn outcome(&self) -> Outcome {
         self.outcome.clone().await
     }
 
-    /// What is not shared, once.
+    /// Returns the unshared outcome, once.
     pub(crate) fn take_unshared(&self) -> Option<Unshared> {
         lock(&self.unshared).take()
     }
 
-    /// The number of the query that began it, if that has an account.
+    /// Returns the number of the query that began it, if that has an account.
     pub(crate) fn begun_by(&self) -> Option<u64> {
         self.begun_by
     }
 
-    /// How many have joined it.
+    /// Returns the number of queries that have joined it.
     pub(crate) fn joined(&self) -> usize {
         self.joined.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The root of a shared subplan: of all of them in a plan, the first that is executed runs.
+//! The root of a shared subplan. The first use of a plan that is executed runs for all.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -22,10 +22,11 @@ use crate::lock::lock;
 use crate::made_once::MadeOnce;
 use crate::one_input::{OneInput, OneInputExec, one_partition};
 
-/// Rows are kept for the other uses up to so many bytes. More than that goes to the use that began alone, and the others run.
+/// Limit of the rows that are kept for the other uses, in bytes. Beyond it, only the use that began gets
+/// them, and the others run.
 const BYTES_MAX: usize = 64 << 20;
 
-/// A subplan that a plan has several times.
+/// A subplan that occurs several times in a plan.
 #[derive(Debug)]
 pub(super) struct Subplan {
     number: usize,
@@ -33,7 +34,7 @@ pub(super) struct Subplan {
     run: Mutex<Option<Entered>>,
 }
 
-/// The run of an execution that not all uses have entered.
+/// The run of an execution that some uses have not entered yet.
 #[derive(Debug)]
 struct Entered {
     execution: Weak<TaskContext>,
@@ -42,7 +43,7 @@ struct Entered {
 }
 
 impl Subplan {
-    /// With two uses or more.
+    /// Creates a subplan with two uses or more.
     pub(super) fn new(number: usize, uses: usize) -> Self {
         Subplan { number, uses, run: Mutex::default() }
     }
@@ -51,7 +52,7 @@ impl Subplan {
         self.number
     }
 
-    /// The run of this execution, and whether another use has begun it.
+    /// Returns the run of this execution, and whether another use has begun it.
     fn enter(&self, context: &Arc<TaskContext>) -> (Run, bool) {
         let mut entered = lock(&self.run);
         if let Some(of) = entered.as_mut().filter(|of| of.execution.as_ptr() == Arc::as_ptr(context)) {
@@ -63,7 +64,7 @@ impl Subplan {
             return (run, true);
         }
         let run = Run::default();
-        // An execution that has ended without some of its uses leaves its run here; it is of no use any more.
+        // This replaces the run of an execution that has ended without some of its uses.
         *entered = Some(Entered {
             execution: Arc::downgrade(context),
             run: Run::clone(&run),
@@ -73,10 +74,10 @@ impl Subplan {
     }
 }
 
-/// One run of a subplan, with its rows if they may be kept. Whoever waits for them drives it on.
+/// One run of a subplan, with its rows if they may be kept. Every waiting use drives it.
 type Run = Arc<MadeOnce<Option<Arc<Rows>>>>;
 
-/// All rows of a run, and the memory they take.
+/// All rows of a run, and their memory.
 struct Rows {
     batches: Vec<RecordBatch>,
     _memory: MemoryReservation,
@@ -84,7 +85,8 @@ struct Rows {
 
 type Batches = BoxStream<'static, Result<RecordBatch>>;
 
-/// Runs `input` to its end. Nothing if its rows take more than they may, or than there is: then they are in `large`.
+/// Runs `input` to its end. Returns `None` if its rows exceed the limit or the available memory. Then they
+/// are in `large`.
 async fn run_to_end(
     input: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
@@ -116,7 +118,7 @@ pub(super) struct SharedSubplan {
 impl SharedSubplan {
     pub(super) fn exec(input: Arc<dyn ExecutionPlan>, subplan: Arc<Subplan>) -> Arc<OneInputExec<Self>> {
         let input = one_partition(input);
-        // Which of the uses runs is not known, nor in which order it gives its rows: each may be planned in its own way.
+        // Any of the uses may run, and each may be planned in its own way. So the order of rows is unknown.
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(input.schema()),
             Partitioning::UnknownPartitioning(1),
@@ -160,7 +162,7 @@ impl OneInput for SharedSubplan {
         }
         let input = Arc::clone(&self.input);
         let rows = async move {
-            // The use that begins has executed its input, which cannot be executed once more.
+            // The use that begins has executed its input, which cannot be executed again.
             let large = Arc::default();
             let begin = || run_to_end(Arc::clone(&input), Arc::clone(&context), Arc::clone(&large));
             if let Some(rows) = run.get(begin).await? {
@@ -190,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// What cannot be executed twice, with rows that are too large to keep.
+    /// An input that cannot be executed twice, with rows that are too large to keep.
     fn input() -> Arc<dyn ExecutionPlan> {
         let rows: ArrayRef = Arc::new(Int64Array::from(vec![0; BYTES_MAX / 8 + 1]));
         let batch = RecordBatch::try_from_iter([("a", rows)]).expect("a batch");

@@ -1,4 +1,4 @@
-//! The logical node over a shared subplan, and how it is planned.
+//! The logical node over a shared subplan, and its planning.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -15,7 +15,7 @@ use super::node::NodePlanner;
 use super::repeated::with_shared_subplans;
 use crate::session::options::CoscanOptions;
 
-/// Plans as DataFusion does, with repeated subplans shared if `coscan.share_results` is on.
+/// Plans as DataFusion does. Shares repeated subplans if `coscan.share_results` is on.
 #[derive(Debug)]
 pub(crate) struct SubplanPlanner;
 
@@ -28,7 +28,8 @@ impl QueryPlanner for SubplanPlanner {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let config = session.config_options();
         let options = config.extensions.get::<CoscanOptions>();
-        // A distributed engine switches work stealing off; its partitions run in processes that share nothing.
+        // A distributed engine switches work stealing off. Its partitions run in processes that share
+        // nothing.
         let wanted = config.execution.enable_file_stream_work_stealing
             && options.is_some_and(|options| options.enabled && options.share_results);
         let logical = if wanted { with_shared_subplans(logical)? } else { Cow::Borrowed(logical) };

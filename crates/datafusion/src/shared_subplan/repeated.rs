@@ -1,7 +1,8 @@
-//! Which subplans a plan has several times.
+//! Detection of subplans that occur several times in a plan.
 //!
-//! Equal are two of them if the optimizer has made the same of both: filters and columns that only one of them has make
-//! them different. What they give must depend on nothing but files, since only one of them runs.
+//! Two subplans are equal if the optimizer has produced the same plan for both. A filter or column that only
+//! one of them has makes them different. Their results must depend on files only, because only one of them
+//! runs.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,7 +18,7 @@ use super::exec::Subplan;
 use super::node::SharedSubplanNode;
 use crate::determined::{all_expressions, is_determined};
 
-/// A subplan, and how often a plan has it.
+/// A subplan, and its number of uses.
 struct Candidate {
     plan: LogicalPlan,
     hash: u64,
@@ -30,7 +31,7 @@ impl Candidate {
     }
 }
 
-/// `plan` with its repeated subplans shared.
+/// Shares the repeated subplans of `plan`.
 ///
 /// # Errors
 /// If a table of the plan is no table of DataFusion's.
@@ -46,7 +47,8 @@ pub(super) fn with_shared_subplans(plan: &LogicalPlan) -> Result<Cow<'_, Logical
     shared(plan.clone(), &subplans).data().map(Cow::Owned)
 }
 
-/// The subplans that come more than once. Those below another one count once for all of its uses.
+/// Returns the subplans that occur more than once. Those below another repeated one count once for all of its
+/// uses.
 fn repeated(plan: &LogicalPlan) -> Result<Vec<Candidate>> {
     let mut candidates: Vec<Candidate> = Vec::new();
     plan.apply_with_subqueries(|node| {
@@ -82,7 +84,8 @@ fn shared(plan: LogicalPlan, subplans: &[(Arc<Subplan>, Candidate)]) -> Result<T
     })
 }
 
-/// What takes longer to make than its rows are long, as a rule, and gives the first of them at the end.
+/// Returns whether a node usually takes longer to compute than to read its result, and emits its first row at
+/// the end.
 fn is_candidate(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_))
 }
@@ -93,7 +96,8 @@ fn hash(plan: &LogicalPlan) -> u64 {
     hasher.finish()
 }
 
-/// Whether the subplan has no subqueries and belongs to none: what these give is not in its plan.
+/// Returns whether the subplan contains no subqueries and no outer references, whose results are not in its
+/// plan.
 fn is_closed(plan: &LogicalPlan) -> Result<bool> {
     let own = |expr: &Expr| {
         !matches!(
@@ -108,7 +112,7 @@ fn is_closed(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| Ok(!all_expressions(node, own)?)).map(|open| !open)
 }
 
-/// Whether two equal plans, which name the same tables, also mean the same ones by that.
+/// Returns whether two equal plans, which name the same tables, refer to the same ones.
 fn same_tables(a: &LogicalPlan, b: &LogicalPlan) -> bool {
     let (a, b) = (tables(a), tables(b));
     a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| Arc::ptr_eq(a, b))

@@ -1,5 +1,5 @@
-//! Expressions over a table's columns, in terms of the columns of one of its files: DataFusion's adapter, but for columns that
-//! [need care](super::widened).
+//! Translation of expressions over a table's columns to those of one of its files. DataFusion's adapter does
+//! it, except for columns that [need care](super::widened).
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -20,8 +20,8 @@ use super::widened::{Widened, exactly, needs_care};
 /// Adapts expressions to files.
 #[derive(Debug)]
 pub(crate) struct WideningAdapters {
-    /// For each column that files have in several types, where these are from. None for tables with declared columns: their
-    /// types were asked for, even if they round.
+    /// For each column with several types in files, the files of these types. `None` for tables with declared
+    /// columns: the user requested their types, even if they round.
     pub(crate) promotions: Option<HashMap<String, Arc<str>>>,
 }
 
@@ -59,7 +59,7 @@ impl PhysicalExprAdapterFactory for WideningAdapters {
 struct WideningAdapter {
     /// Leaves the columns that need care as they are in the file.
     inner: Arc<dyn PhysicalExprAdapter>,
-    /// By name: the column of the table, and its type in the file.
+    /// The column of the table and its type in the file, by name.
     widened: HashMap<String, (FieldRef, DataType)>,
     promotions: Option<HashMap<String, Arc<str>>>,
 }
@@ -90,7 +90,8 @@ impl WideningAdapter {
         }
     }
 
-    /// The comparison of a column that needs care with a constant of its own type.
+    /// Returns the comparison in the file's own type, if it compares a column that needs care with a constant
+    /// of that type.
     fn in_the_files_type(&self, comparison: &BinaryExpr) -> Option<BinaryExpr> {
         use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
         let (left, op, right) = (comparison.left(), *comparison.op(), comparison.right());

@@ -1,4 +1,4 @@
-//! Makes tables of files, of `CREATE EXTERNAL TABLE` and of paths.
+//! Factories of tables of files, for `CREATE EXTERNAL TABLE` and for paths.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use super::keys::{Key, type_of};
 use super::listing::{Listed, common_keys, first_files};
 use super::location::{Location, store_of};
 
-/// What makes tables of Parquet files is known by this name.
+/// The name of the factory for tables of Parquet files.
 pub(crate) const PARQUET: &str = "PARQUET";
 
-/// Makes the tables and the format of Parquet files of a session those of this crate, where they were DataFusion's own.
+/// Replaces DataFusion's own tables and format of Parquet files in a session by those of this crate.
 pub(crate) fn with_mended_tables(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let factories = builder.table_factories().get_or_insert_default();
     if factories.get(PARQUET).is_none_or(is_default) {
@@ -41,7 +41,7 @@ pub(crate) fn with_mended_tables(mut builder: SessionStateBuilder) -> SessionSta
     builder
 }
 
-/// Whether a factory is DataFusion's own. It does not tell its type, but how it is written.
+/// Returns whether a factory is DataFusion's own. It does not reveal its type, but its text does.
 fn is_default(factory: &Arc<dyn TableProviderFactory>) -> bool {
     let own = [format!("{:?}", DefaultTableFactory::new()), format!("{:?}", ListingTableFactory::new())];
     own.contains(&format!("{factory:?}"))
@@ -83,7 +83,7 @@ impl TableProviderFactory for FilesTables {
     }
 }
 
-/// The table of the Parquet files at a location; none if there are none, or if they are others.
+/// Returns the table of the Parquet files at a location; `None` if there are none, or other files.
 pub(crate) async fn table_at(state: &SessionState, text: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     let Ok(location) = Location::parse(text) else { return Ok(None) };
     let Ok(found) = Found::at(state, vec![location]).await else { return Ok(None) };
@@ -102,7 +102,7 @@ pub(crate) async fn table_at(state: &SessionState, text: &str) -> Result<Option<
     found.open(state, table, None).await.map(Some)
 }
 
-/// The session's format for the command's files.
+/// Returns the session's format for the command's files.
 fn format(state: &dyn Session, command: &CreateExternalTable) -> Result<Arc<dyn FileFormat>> {
     let Some(state) = state.as_any().downcast_ref::<SessionState>() else {
         return plan_err!("tables of files need DataFusion's own session");
@@ -146,7 +146,7 @@ impl Found {
         let subfolders = !state.config_options().execution.listing_table_ignore_subdirectory;
         let mut found = Found { locations: Vec::new(), files: Vec::new() };
         for location in given {
-            // Asked for each, because a URL may say more than its store.
+            // Each location is looked up, because a URL may say more than its store.
             let store = state.runtime_env().object_store(location.url())?;
             let (location, files) = first_files(store.as_ref(), location, subfolders).await?;
             found.locations.push(location);
@@ -155,7 +155,7 @@ impl Found {
         Ok(found)
     }
 
-    /// The columns of files, and the keys, of a table that has columns by declaration.
+    /// Returns the columns of files and the keys of a table with declared columns.
     fn declared(&self, columns: &SchemaRef, declared: &[String]) -> Result<(SchemaRef, Vec<Key>)> {
         self.check_keys(declared)?;
         let key = |name: &String| Ok((name.clone(), columns.field_with_name(name)?.data_type().clone()));
@@ -163,8 +163,8 @@ impl Found {
         Ok((without(columns, declared), keys))
     }
 
-    /// The columns of files, and the keys, as the files have them. The value of a key is the folder's where a file has one,
-    /// too.
+    /// Returns the columns of files and the keys as the files have them. If a file has a key as a column,
+    /// too, the folder's value is used.
     async fn inferred(
         &self,
         state: &dyn Session,
@@ -238,14 +238,14 @@ impl Found {
     ) -> Result<Arc<dyn TableProvider>> {
         let table = FilesTable::new(table, self.locations, name, state);
         if let Err(error) = table.warm_up(state, self.files).await {
-            // Queries that need them say so.
+            // Queries that need them report the error.
             tracing::debug!(%error, "the statistics of a table's files cannot be read");
         }
         Ok(Arc::new(table))
     }
 }
 
-/// The columns that are no keys.
+/// Returns the columns that are not keys.
 fn without(columns: &SchemaRef, keys: &[String]) -> SchemaRef {
     let fields = columns.fields().iter().filter(|field| !keys.contains(field.name())).cloned();
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), columns.metadata().clone()))

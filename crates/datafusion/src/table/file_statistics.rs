@@ -1,9 +1,9 @@
 //! Statistics and order of a file, in terms of its table.
 //!
-//! They are made of [believed](coscan_parquet::believed) metadata, which hold for all rows. A bound is stated only if each row
-//! group states it or has no values; it is exact only if each of them is. A column whose type differs between file and table has
-//! bounds only if the cast keeps the order of values. Nested columns have none, and of floating-point columns only the lower bound is
-//! stated: the upper one is NaN.
+//! They are made from [believed](coscan_parquet::believed) metadata, which hold for all rows. A bound is
+//! stated only if each row group states it or has no values. It is exact only if each of these is. A column
+//! whose type differs between file and table has bounds only if the cast preserves the order of values.
+//! Nested columns have none. Floating-point columns have only the lower bound, because the upper one is NaN.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 
 use crate::file::pruning::keeps_order;
 
-/// The statistics of a file with this metadata, a column for each of the table's.
+/// Returns the statistics of a file with this metadata, one column for each of the table's.
 ///
 /// # Errors
 /// If the file's schema cannot be one of Arrow.
@@ -48,7 +48,7 @@ pub(crate) fn of_file(metadata: &ParquetMetaData, table: &Schema) -> Result<Stat
     Ok(statistics)
 }
 
-/// What is known of one column; `None` if nothing is.
+/// Returns the statistics of one column; `None` if there are none.
 fn column_statistics(
     metadata: &ParquetMetaData,
     filled: &[&RowGroupMetaData],
@@ -105,7 +105,7 @@ fn column_statistics(
     Some(known)
 }
 
-/// The type of values, where a dictionary may stand for them.
+/// Returns the type of values, also of those in a dictionary.
 fn unpacked(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => values,
@@ -118,8 +118,8 @@ fn in_type(bounds: &ArrayRef, data_type: &DataType) -> Option<ArrayRef> {
     cast_with_options(bounds, unpacked(data_type), &fails).ok()
 }
 
-/// The order of a file with this metadata, by columns of the table: what its row groups claim, up to a column that the table
-/// does not have or has in another order.
+/// Returns the order of a file with this metadata, by columns of the table. It is the order that all row
+/// groups declare, up to a column that the table lacks or orders differently.
 ///
 /// # Errors
 /// If the file's schema cannot be one of Arrow.
@@ -142,8 +142,9 @@ pub(crate) fn order_of_file(metadata: &ParquetMetaData, table: &Schema) -> Resul
     Ok(LexOrdering::new(of_table))
 }
 
-/// The orders that a scan of several files may claim. DataFusion 55 compares bounds of files that are read one after the other, and
-/// does not count nulls, which stand at one end of each file: an order ends before a column that may have some.
+/// Returns the orders that a scan of several files may declare. DataFusion 55 compares bounds of files that
+/// are read one after the other, and ignores nulls, which lie at one end of each file. So an order ends
+/// before a column that may have nulls.
 pub(crate) fn orders_across_files(scan: &FileScanConfig) -> Vec<LexOrdering> {
     let files: Vec<_> = scan.file_groups.iter().flat_map(|group| group.iter()).collect();
     if files.len() < 2 {
@@ -169,14 +170,14 @@ pub(crate) fn orders_across_files(scan: &FileScanConfig) -> Vec<LexOrdering> {
     scan.output_ordering.iter().filter_map(kept).collect()
 }
 
-/// Makes scans read columns whose bounds are one value. DataFusion 55 takes that value for each row instead, from statistics that may be
-/// wrong; the count of nulls, without which it does not, is no longer exact.
+/// Makes scans read columns whose bounds are one value. DataFusion 55 would use that value for each row, but
+/// statistics may be wrong. It does so only with an exact count of nulls, so the count is made inexact.
 pub(crate) fn read_constants(scan: &mut FileScanConfig) {
     let is_constant = |column: &ColumnStatistics| {
         column.null_count == Precision::Exact(0)
             && matches!((&column.min_value, &column.max_value), (Precision::Exact(min), Precision::Exact(max)) if min == max)
     };
-    // Values of the folder stand behind the file's own columns.
+    // Values of the folder follow the file's own columns.
     let own = |file: &PartitionedFile, columns: usize| columns - file.partition_values.len().min(columns);
     for group in &mut scan.file_groups {
         let has_constants = group.iter().any(|file| {

@@ -1,7 +1,7 @@
 //! A table of the files at one or several locations of a store.
 //!
-//! Its files are listed for each query ([`super::listing`]); those whose keys a filter rules out are not read. What they hold
-//! is the business of the format, and writing is DataFusion's own.
+//! Its files are listed for each query ([`super::listing`]). Files whose keys a filter rules out are not
+//! read. The format reads the contents, and DataFusion writes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,10 +33,10 @@ use super::keys::{Key, folders_of, passing, value_of};
 use super::listing::{Listed, files_at};
 use super::location::Location;
 
-/// See the module's text.
+/// A table of files; see the module's documentation.
 #[derive(Debug)]
 pub(crate) struct FilesTable {
-    /// What knows constraints, defaults, declared orders, and how to write. It never lists.
+    /// Constraints, defaults, declared orders and writing. It never lists.
     table: ListingTable,
     locations: Vec<Location>,
     /// The columns of the files.
@@ -50,7 +50,7 @@ pub(crate) struct FilesTable {
 }
 
 impl FilesTable {
-    /// The table whose schema and options `table` has. The locations are those of one store.
+    /// Creates a table with the schema and options of `table`. The locations must be of one store.
     pub(crate) fn new(
         table: ListingTable,
         locations: Vec<Location>,
@@ -62,7 +62,7 @@ impl FilesTable {
         let file_fields: Vec<FieldRef> =
             all.fields().iter().take(all.fields().len() - keys.len()).cloned().collect();
         let file_schema = Arc::new(Schema::new_with_metadata(file_fields, all.metadata().clone()));
-        // A folder of rows without a key may come at any time.
+        // A folder of rows without a key may be added at any time.
         let key_fields = keys.iter().map(|(key, of)| Arc::new(Field::new(key, of.clone(), true)));
         let fields: Vec<FieldRef> = file_schema.fields().iter().cloned().chain(key_fields).collect();
         FilesTable {
@@ -90,7 +90,7 @@ impl FilesTable {
         !names.is_empty() && expr_applicable_for_cols(&names, filter)
     }
 
-    /// The table's files whose keys pass the filters, which are of keys only.
+    /// Returns the table's files whose keys pass the filters, which must use keys only.
     async fn files(
         &self,
         state: &dyn Session,
@@ -118,7 +118,7 @@ impl FilesTable {
         Ok(files)
     }
 
-    /// A file with the values of the table's keys.
+    /// Returns a file with the values of the table's keys.
     fn with_keys(&self, file: Listed) -> Result<PartitionedFile> {
         let Listed { meta, keys: stated } = file;
         let mut values = Vec::with_capacity(self.keys.len());
@@ -144,8 +144,7 @@ impl FilesTable {
         Ok(file)
     }
 
-    /// Files with what is known of their contents, no more of them than are needed for `limit` rows; and whether there are
-    /// more.
+    /// Returns files with their statistics, at most as many as `limit` rows need, and whether there are more.
     async fn described(
         &self,
         state: &dyn Session,
@@ -181,7 +180,7 @@ impl FilesTable {
         Ok((FileGroup::new(files), more))
     }
 
-    /// Statistics and order of one file, from the session's cache if that has them.
+    /// Returns statistics and order of one file, from the session's cache if it has them.
     async fn statistics(
         &self,
         state: &dyn Session,
@@ -207,7 +206,7 @@ impl FilesTable {
         Ok((statistics, ordering))
     }
 
-    /// Reads the statistics of these files into the session's cache, if it has one.
+    /// Reads the statistics of these files into the session's cache, if there is one.
     pub(crate) async fn warm_up(&self, state: &dyn Session, files: Vec<Listed>) -> Result<()> {
         let Some(location) = self.locations.first() else { return Ok(()) };
         if !state.config().collect_statistics() {
@@ -218,7 +217,7 @@ impl FilesTable {
         self.described(state, &store, files, None).await.map(drop)
     }
 
-    /// The scan of these groups of files.
+    /// Returns the scan of these groups of files.
     async fn scan_of(
         &self,
         state: &dyn Session,
@@ -265,13 +264,13 @@ impl FilesTable {
     }
 }
 
-/// The file with statistics of its own columns, and of its keys.
+/// Adds statistics of the file's own columns, and of its keys.
 fn with_statistics(file: PartitionedFile, statistics: Arc<Statistics>) -> PartitionedFile {
     let mut file = file.with_statistics(statistics);
     if file.partition_values.iter().any(ScalarValue::is_null)
         && let Some(statistics) = &mut file.statistics
     {
-        // DataFusion takes a key for a value, also if it is NULL.
+        // DataFusion takes a key for a value, even if it is NULL.
         let statistics = Arc::make_mut(statistics);
         let first = statistics.column_statistics.len() - file.partition_values.len();
         for (value, column) in file.partition_values.iter().zip(&mut statistics.column_statistics[first..]) {

@@ -1,7 +1,7 @@
-//! The footers of files in a session: read through [`coscan_parquet`], and kept where DataFusion looks for them.
+//! The footers of files in a session, read through [`coscan_parquet`] and kept in DataFusion's cache.
 //!
-//! Planning, DataFusion's own scans and cooperative scans share one cache, the session's. Footers that DataFusion read into
-//! it by itself are read once more.
+//! Planning, DataFusion's own scans and cooperative scans share the session's cache. Footers that DataFusion
+//! itself read into it are read again.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ use futures::future::BoxFuture;
 
 use crate::rule::eligibility::reads_files_only;
 
-/// The version that entries of the cache have whose metadata came through [`coscan_parquet`]. The cache's owner compares
-/// sizes and times alone.
+/// The version of cache entries whose metadata came through [`coscan_parquet`]. The cache compares only sizes
+/// and times.
 const BELIEVED: &str = "believed";
 
-/// The metadata of a file, from the session's cache if that has it. Page indexes are part of it.
+/// Returns the metadata of a file with its page indexes, from the session's cache if it has them.
 pub(crate) async fn metadata(
     state: &dyn Session,
     store: &dyn ObjectStore,
@@ -81,7 +81,8 @@ async fn fetched(
     }
 }
 
-/// A plan whose scans of Parquet files read footers through [`FooterReaders`], if their readers are DataFusion's.
+/// Makes scans of Parquet files in a plan read footers through [`FooterReaders`], if their readers are
+/// DataFusion's.
 pub(crate) fn with_footers(
     plan: Arc<dyn ExecutionPlan>,
     state: &dyn Session,
@@ -100,7 +101,7 @@ pub(crate) fn with_footers(
     Ok(DataSourceExec::from_data_source(scan))
 }
 
-/// Makes readers as DataFusion does, which read footers as [`metadata`] does.
+/// A factory of DataFusion's readers that read footers as [`metadata`] does.
 #[derive(Debug)]
 pub(crate) struct FooterReaders {
     inner: CachedParquetFileReaderFactory,

@@ -1,15 +1,17 @@
-//! The format of tables of Parquet files: DataFusion's own, with what DataFusion 55 gets wrong mended.
+//! The format of tables of Parquet files: DataFusion's own, with corrections of DataFusion 55.
 //!
-//! Every session that [`crate::install`] equips has it under the name `parquet`: `CREATE EXTERNAL TABLE`, tables that are
-//! named by their path, and `COPY`. It makes the schema of a table, the statistics of its files, and their scans:
+//! Every session that [`crate::install`] equips has it under the name `parquet`, for `CREATE EXTERNAL TABLE`,
+//! tables named by their path, and `COPY`. It makes the schema of a table, the statistics of its files, and
+//! their scans:
 //!
-//! - a column that a file lacks may be null, and types that differ between files are promoted ([`super::schema`]);
-//! - two columns of one name in a file are an error;
-//! - times with a zone are in UTC;
-//! - statistics and orders are what footers prove ([`file_statistics`]), in the types of the table.
+//! - A column that a file lacks may be null. Types that differ between files are promoted
+//!   ([`super::schema`]).
+//! - Two columns of one name in a file are an error.
+//! - Times with a zone are in UTC.
+//! - Statistics and orders are those that footers prove ([`file_statistics`]), in the types of the table.
 //!
-//! It writes nothing itself. `SessionContext::register_parquet` does not ask a session for its formats, and has DataFusion's
-//! own.
+//! It does not write. `SessionContext::register_parquet` does not ask a session for its formats, and uses
+//! DataFusion's own.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -57,7 +59,7 @@ impl ParquetFilesFactory {
     /// The extension of Parquet files, by which formats are registered.
     pub(crate) const EXTENSION: &str = "parquet";
 
-    /// The factory around `inner`. Formats of it that are not DataFusion's own stay as they are.
+    /// Wraps the factory `inner`. Its formats that are not DataFusion's own stay unchanged.
     pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
         ParquetFilesFactory { inner }
     }
@@ -97,14 +99,15 @@ impl GetExt for ParquetFilesFactory {
 pub(crate) struct ParquetFiles {
     inner: Arc<dyn FileFormat>,
     options: TableParquetOptions,
-    /// What the table's schema was made of; empty for tables whose columns were declared.
+    /// The sources of the table's promoted types; empty for tables with declared columns.
     inferred: OnceLock<HashMap<String, Arc<str>>>,
-    /// The last footer that had another schema than the one before it, and the schema. Most files of a table have the same.
+    /// The schema of the last footer whose schema differed from that of the footer before it. Most files of a
+    /// table have the same.
     last_schema: Mutex<Option<(Arc<ParquetMetaData>, SchemaRef)>>,
 }
 
 impl ParquetFiles {
-    /// The footer of a file, from the session's cache if that has it.
+    /// Returns the footer of a file, from the session's cache if it has it.
     async fn footer(
         &self,
         state: &dyn Session,
@@ -114,7 +117,7 @@ impl ParquetFiles {
         metadata(state, store.as_ref(), object, self.options.global.metadata_size_hint).await
     }
 
-    /// The schema of a file by itself.
+    /// Returns the schema of a single file.
     fn schema_of(&self, footer: Arc<ParquetMetaData>) -> Result<SchemaRef> {
         let about = footer.file_metadata();
         if let Some((of, schema)) = &*lock(&self.last_schema)
@@ -140,7 +143,7 @@ impl ParquetFiles {
         Ok(schema)
     }
 
-    /// What is known of the columns of a file with this footer, in the types of the table.
+    /// Returns the statistics of a file with this footer, in the types of the table.
     fn statistics(
         &self,
         footer: &Arc<ParquetMetaData>,
@@ -151,7 +154,8 @@ impl ParquetFiles {
         Ok(in_types_of(table, &in_file, file_statistics::of_file(footer, &in_file)?))
     }
 
-    /// The table's columns in the types that statistics of the file are made in. Fails if the file does not fit the table.
+    /// Returns the table's columns in the types of the file's statistics. Fails if the file does not fit the
+    /// table.
     fn columns_in(
         &self,
         footer: Arc<ParquetMetaData>,
@@ -204,7 +208,7 @@ impl FileFormat for ParquetFiles {
             check_names(&object.location, &schema)?;
             Ok::<_, DataFusionError>((object.location.clone(), schema))
         });
-        // Boxed, because the compiler cannot see otherwise that it may be sent to other threads.
+        // Boxed, because the compiler cannot prove otherwise that it is `Send`.
         let files = files.boxed().buffer_unordered(concurrency).try_collect().await?;
         let Merged { mut schema, promotions } = merged(files)?;
         let _ = self.inferred.set(promotions);

@@ -1,4 +1,4 @@
-//! Files of a table, divided among the partitions of a scan.
+//! Distribution of a table's files over the partitions of a scan.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use datafusion::datasource::physical_plan::FileGroup;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{Partitioning, PhysicalExpr};
 
-/// The groups, and whether each has all files of its values of the keys.
+/// Returns the groups, and whether each has all files of its key values.
 pub(crate) fn grouped(state: &dyn Session, files: FileGroup, has_keys: bool) -> (Vec<FileGroup>, bool) {
     let partitions = state.config().target_partitions().max(1);
     let wanted = state.config_options().optimizer.preserve_file_partitions;
@@ -25,7 +25,7 @@ pub(crate) fn grouped(state: &dyn Session, files: FileGroup, has_keys: bool) -> 
     (FileGroup::new(files).split_files(partitions), false)
 }
 
-/// What scans of groups that have all files of their keys' values are partitioned by.
+/// Returns the partitioning of scans whose groups have all files of their key values.
 pub(crate) fn by_keys(keys: &[FieldRef], schema: &SchemaRef, groups: usize) -> Partitioning {
     let first = schema.fields().len() - keys.len();
     let column = |(at, key): (usize, &FieldRef)| -> Arc<dyn PhysicalExpr> {
@@ -34,7 +34,7 @@ pub(crate) fn by_keys(keys: &[FieldRef], schema: &SchemaRef, groups: usize) -> P
     Partitioning::Hash(keys.iter().enumerate().map(column).collect(), groups)
 }
 
-/// The groups with their statistics, and those of all together; not exact if there are more files than these.
+/// Returns the groups with their statistics, and the total, which is not exact if there are more files.
 pub(crate) fn summed(
     state: &dyn Session,
     groups: Vec<FileGroup>,

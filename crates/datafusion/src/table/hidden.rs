@@ -1,7 +1,8 @@
-//! Files that engines write beside their tables.
+//! Hidden files, which engines write beside their tables.
 
-/// Whether a name is that of something hidden, as Hive, Spark and pyarrow have it: unfinished files, logs of transactions,
-/// sums of bytes. Folders of a key whose name begins with an underscore (`_k=1`) are not.
+/// Returns whether a name is that of a hidden file or folder, by the rules of Hive, Spark and pyarrow:
+/// unfinished files, transaction logs, checksums. Folders of a key whose name begins with an underscore
+/// (`_k=1`) are not hidden.
 pub(crate) fn is_hidden(name: &str, is_folder: bool) -> bool {
     name.starts_with('.') || name.starts_with('_') && !(is_folder && name.contains('='))
 }

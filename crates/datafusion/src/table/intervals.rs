@@ -1,5 +1,5 @@
-//! Intervals of Parquet files: 12 bytes of months, days and milliseconds, marked by [`coscan_parquet`], that tables have as
-//! intervals of months, days and nanoseconds.
+//! Intervals of Parquet files: 12 bytes of months, days and milliseconds, marked by [`coscan_parquet`].
+//! Tables show them as intervals of months, days and nanoseconds.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::error::ArrowError;
 
-/// What the intervals of files are.
+/// The type of intervals in files.
 pub(crate) const STORED: DataType = DataType::FixedSizeBinary(12);
 
-/// What they are in tables.
+/// The type of intervals in tables.
 pub(crate) const SHOWN: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// The schema with intervals in the place of marked bytes; `None` if there are none.
+/// Replaces marked bytes in the schema by intervals; `None` if there are none.
 pub(crate) fn shown(schema: &Schema) -> Option<Schema> {
     let fields = fields(schema.fields());
     (fields != *schema.fields()).then(|| Schema::new_with_metadata(fields, schema.metadata().clone()))
@@ -44,7 +44,7 @@ fn field(of: &FieldRef) -> FieldRef {
     Arc::new(Field::clone(of).with_data_type(data_type))
 }
 
-/// Whether a column is an interval, or has some in it.
+/// Returns whether a column is an interval, or contains some.
 pub(crate) fn has_intervals(of: &DataType) -> bool {
     match of {
         of if *of == SHOWN => true,
@@ -56,7 +56,8 @@ pub(crate) fn has_intervals(of: &DataType) -> bool {
     }
 }
 
-/// Stored intervals as shown ones. Their parts have no sign; an error says if there are more months or days than 31 bits hold.
+/// Converts stored intervals to shown ones. Their parts are unsigned; more months or days than 31 bits hold
+/// are an error.
 pub(crate) fn converted(stored: &dyn Array) -> Result<ArrayRef, ArrowError> {
     let one = |bytes: &[u8]| {
         let part =

@@ -1,8 +1,8 @@
 //! Keys of a table: columns whose values are in the names of folders, `key=value`.
 //!
-//! The type of a key follows from the values that there are when the table is made, as in DuckDB: BIGINT if all are integers
-//! written in the usual way (no `01`, no `+1`), otherwise DATE if all are days (`2024-01-31`), otherwise text. Names and
-//! values are percent-decoded. `__HIVE_DEFAULT_PARTITION__` stands for NULL.
+//! The type of a key follows from the values at the creation of the table, as in DuckDB. It is BIGINT if all
+//! are integers written in the usual way (no `01`, no `+1`), otherwise DATE if all are days (`2024-01-31`),
+//! otherwise text. Names and values are percent-decoded. `__HIVE_DEFAULT_PARTITION__` means NULL.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use percent_encoding::percent_decode_str;
 
-/// What stands for NULL.
+/// The text of NULL.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// A key and its type.
 pub(crate) type Key = (String, DataType);
 
-/// Texts of keys are dictionaries: a file has one.
+/// Texts of keys are dictionaries, because a file has one value.
 pub(crate) fn text_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8))
 }
 
-/// The key and the value that the name of a folder states.
+/// Returns the key and the value that the name of a folder states.
 pub(crate) fn stated(folder: &str) -> Option<(String, String)> {
     let decoded =
         |text: &str| percent_decode_str(text).decode_utf8().map_or(text.to_owned(), |text| text.into_owned());
     folder.split_once('=').map(|(key, value)| (decoded(key), decoded(value)))
 }
 
-/// The type of a key with these values.
+/// Returns the type of a key with these values.
 pub(crate) fn type_of<'a>(values: impl Iterator<Item = &'a str> + Clone) -> DataType {
     let mut known = values.filter(|value| *value != NULL).peekable();
     if known.peek().is_none() {
@@ -45,7 +45,7 @@ pub(crate) fn type_of<'a>(values: impl Iterator<Item = &'a str> + Clone) -> Data
     if all(DataType::Date32) { DataType::Date32 } else { text_type() }
 }
 
-/// The value that a text stands for; none if it is not written as values of the type are.
+/// Returns the value of a text; `None` if it is not written as values of the type are.
 pub(crate) fn value_of(text: &str, of: &DataType) -> Option<ScalarValue> {
     if text == NULL {
         return ScalarValue::try_new_null(of).ok();
@@ -55,14 +55,15 @@ pub(crate) fn value_of(text: &str, of: &DataType) -> Option<ScalarValue> {
     usual.then_some(value)
 }
 
-/// The folders, from the first key on, in which all rows are that `filters` let through; empty if they do not say.
+/// Returns the path of folders, from the first key on, that contains all rows that pass `filters`; empty if
+/// the filters do not determine it.
 pub(crate) fn folders_of(keys: &[Key], filters: &[Expr]) -> Vec<String> {
     let conjuncts: Vec<&Expr> = filters.iter().flat_map(split_conjunction).collect();
     let folder = |(key, of): &Key| {
         let value = conjuncts.iter().find_map(|conjunct| equal_to(conjunct, key))?;
         let same_type = &value.data_type() == of || *of == text_type() && value.try_as_str().is_some();
         let folder = format!("{key}={value}");
-        // Others are written in several ways, percent-encoded or not.
+        // Other characters may be percent-encoded or not.
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
         (same_type && !value.is_null() && !value.to_string().is_empty() && folder.chars().all(plain))
             .then_some(folder)
@@ -70,7 +71,7 @@ pub(crate) fn folders_of(keys: &[Key], filters: &[Expr]) -> Vec<String> {
     keys.iter().map_while(folder).collect()
 }
 
-/// The value that a conjunct says a key has.
+/// Returns the value that a conjunct requires of a key.
 fn equal_to<'a>(conjunct: &'a Expr, key: &str) -> Option<&'a ScalarValue> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct else { return None };
     match (left.as_ref(), right.as_ref()) {
@@ -84,7 +85,7 @@ fn equal_to<'a>(conjunct: &'a Expr, key: &str) -> Option<&'a ScalarValue> {
     }
 }
 
-/// Which of these lists of values, one for each key, pass the filters, which are of keys only.
+/// Returns which of these lists of values, one per key, pass the filters, which must use keys only.
 pub(crate) fn passing(
     state: &dyn Session,
     keys: &[Key],

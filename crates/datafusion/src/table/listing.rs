@@ -1,7 +1,8 @@
 //! Lists the files of a table.
 //!
-//! The store is asked each time, so that new and replaced files are seen. Where filters say the first keys of all rows, only
-//! their folders are listed. Objects without bytes, such as the markers that object stores have for folders, are no files.
+//! The store is asked each time, so that new and replaced files are seen. If filters determine the first keys
+//! of all rows, only their folders are listed. Objects without bytes, such as folder markers of object
+//! stores, are ignored.
 
 use datafusion::catalog::Session;
 use datafusion::common::{Result, plan_err};
@@ -21,8 +22,8 @@ pub(crate) struct Listed {
     pub(crate) keys: Vec<(String, String)>,
 }
 
-/// The files at a location, in the order of their paths, of those `folders` only, which are names below it. Folders that state
-/// no key are gone into if `subfolders`.
+/// Returns the files at a location in the order of their paths. Lists only the folder with the path `folders`
+/// below the location. With `subfolders` it also visits folders that state no key.
 pub(crate) async fn files_at(
     store: &dyn ObjectStore,
     location: &Location,
@@ -33,7 +34,7 @@ pub(crate) async fn files_at(
     if location.may_be_file() {
         match store.head(root).await {
             Ok(meta) => return Ok(vec![Listed { meta, keys: Vec::new() }]),
-            // It may be a folder all the same.
+            // It may still be a folder.
             Err(object_store::Error::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -54,7 +55,7 @@ pub(crate) async fn files_at(
     Ok(files)
 }
 
-/// The object, if it is a file of the table.
+/// Returns the object, if it is a file of the table.
 fn found(location: &Location, meta: ObjectMeta, subfolders: bool) -> Option<Listed> {
     let parts = location.parts(&meta.location).filter(|_| meta.size > 0)?;
     if !location.has(&parts, subfolders) {
@@ -64,10 +65,10 @@ fn found(location: &Location, meta: ObjectMeta, subfolders: bool) -> Option<List
     Some(Listed { meta, keys })
 }
 
-/// The location and its files when a table is made.
+/// Returns the location and its files at the creation of a table.
 ///
 /// # Errors
-/// If there are none, or the file that was named is empty.
+/// If there are none, or the named file is empty.
 pub(crate) async fn first_files(
     store: &dyn ObjectStore,
     location: Location,
@@ -91,7 +92,7 @@ pub(crate) async fn first_files(
     Ok((location, files))
 }
 
-/// The files of a table at a path or URL, as `CREATE EXTERNAL TABLE` finds them.
+/// Returns the files of a table at a path or URL, as `CREATE EXTERNAL TABLE` finds them.
 ///
 /// # Errors
 /// If it is no path, pattern or URL, or its store fails.
@@ -103,7 +104,7 @@ pub async fn table_files(state: &dyn Session, location: &str) -> Result<Vec<Obje
     Ok(files.into_iter().map(|file| file.meta).collect())
 }
 
-/// The names of the keys that all these files have.
+/// Returns the names of the keys that all these files have.
 ///
 /// # Errors
 /// If files have different keys.

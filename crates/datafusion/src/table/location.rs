@@ -1,6 +1,6 @@
-//! Where the files of a table are: a file, a folder, or a pattern.
+//! The location of a table's files: a file, a folder, or a pattern.
 //!
-//! Text is taken for a pattern only if no file or folder has that name. Nothing is listed here.
+//! Text is a pattern only if no file or folder has that name. This module lists nothing.
 
 use std::io;
 use std::path::{self, MAIN_SEPARATOR};
@@ -14,40 +14,40 @@ use url::{Position, Url};
 use super::hidden::is_hidden;
 use crate::session::presigned;
 
-/// Names may contain any character, and a star does not stand for one that begins with a dot.
+/// Names may contain any character, and a star does not match a leading dot.
 const MATCHED: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: false,
 };
 
-/// What marks a pattern.
+/// The characters of a pattern.
 const WILDCARDS: [char; 3] = ['*', '?', '['];
 
-/// See the module's text.
+/// A location; see the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Location {
-    /// As it was written.
+    /// As written.
     text: String,
-    /// The file or the folder, or the folder from which on a pattern is one.
+    /// The file or the folder, or the folder below which the pattern begins.
     url: ListingTableUrl,
-    /// The parts of a pattern below that folder; empty if it is none.
+    /// The parts of a pattern below that folder; empty if there is no pattern.
     pattern: Vec<Pattern>,
-    /// Whether files of a folder on this machine are Parquet files whatever their names are.
+    /// Whether files of a folder on this machine are Parquet files under any name.
     any_name: bool,
 }
 
 impl Location {
-    /// The same for a table whose columns are declared: all files of a folder are its files.
+    /// Accepts all files of a folder, for a table with declared columns.
     pub(crate) fn with_any_name(mut self) -> Self {
         self.any_name = true;
         self
     }
 
-    /// Reads a path or a URL. Looks whether local files of that name exist.
+    /// Parses a path or a URL. Looks for local files of that name.
     ///
     /// # Errors
-    /// If it is no URL, or the pattern in it is none.
+    /// If it is no URL, or its pattern is invalid.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let is_url = text.contains("://");
         if !is_url && path::Path::new(text).exists() {
@@ -78,7 +78,7 @@ impl Location {
             return Ok(Location::whole(text, presigned::table_url(&url)?));
         }
         if !matches!(url.scheme(), "http" | "https") {
-            // Names of objects are names: URLs of object stores have neither queries nor fragments.
+            // Names of objects are arbitrary: URLs of object stores have neither queries nor fragments.
             return Ok(Location::whole(text, ListingTableUrl::try_new(with_plain_path(text)?, None)?));
         }
         Ok(Location::whole(text, ListingTableUrl::parse(text)?))
@@ -106,7 +106,8 @@ impl Location {
         Ok(Location { text: text.to_owned(), url, pattern, any_name: false })
     }
 
-    /// As a pattern, if it is not one yet and could be: for object stores, whose objects are to be looked for first.
+    /// Returns the location as a pattern, if it could be one and is not. For object stores, where an object
+    /// of that name comes first.
     pub(crate) fn as_pattern(&self) -> Option<Location> {
         if !self.pattern.is_empty() || self.is_on_this_machine() || self.is_presigned() {
             return None;
@@ -118,17 +119,17 @@ impl Location {
         Location::pattern(&self.text, url, &self.text[split..]).ok()
     }
 
-    /// The URL of the file or folder; of a pattern, of the folder that it begins below.
+    /// The URL of the file or folder, or of the folder below which the pattern begins.
     pub(crate) fn url(&self) -> &ListingTableUrl {
         &self.url
     }
 
-    /// As it was written.
+    /// As written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// As it was written, but for a query, which may be secret.
+    /// As written, without a query, which may be secret.
     pub(crate) fn shown(&self) -> &str {
         if !self.is_presigned() {
             return &self.text;
@@ -136,7 +137,7 @@ impl Location {
         self.text.split_once('?').map_or(self.text.as_str(), |(path, _)| path)
     }
 
-    /// Whether each request for it needs the query of its URL.
+    /// Returns whether each request needs the query of its URL.
     pub(crate) fn is_presigned(&self) -> bool {
         presigned::is_presigned(&self.url)
     }
@@ -145,13 +146,13 @@ impl Location {
         self.url.scheme() == "file"
     }
 
-    /// Whether it is a file, or may be one.
+    /// Returns whether it is a file, or may be one.
     pub(crate) fn may_be_file(&self) -> bool {
         self.pattern.is_empty() && !self.url.is_collection()
     }
 
-    /// The names of the folders below the location in which a file is, and the name of the file itself. None if it is not
-    /// below.
+    /// Returns the names of a file's folders below the location, and the name of the file. `None` if it is
+    /// not below.
     pub(crate) fn parts<'a>(&self, file: &'a Path) -> Option<Vec<&'a str>> {
         let root = self.url.prefix().as_ref();
         let below = file.as_ref().strip_prefix(root)?;
@@ -159,8 +160,9 @@ impl Location {
         Some(below.split('/').collect())
     }
 
-    /// Whether the table has a file in the folder: `parts` as [`Self::parts`] gives them. Folders of keys (`key=value`) are
-    /// gone into, others only if `subfolders` or if a pattern names them. Hidden files and folders are passed over.
+    /// Returns whether a file belongs to the table. `parts` is the result of [`Self::parts`]. Folders of keys
+    /// (`key=value`) are included, others only with `subfolders` or if a pattern names them. Hidden files and
+    /// folders are excluded, unless a part of the pattern begins with the same character.
     pub(crate) fn has(&self, parts: &[&str], subfolders: bool) -> bool {
         let Some((file, folders)) = parts.split_last() else { return false };
         let named = |name: &str| {
@@ -181,7 +183,7 @@ impl Location {
     }
 }
 
-/// Whether names match the parts of a pattern one by one; `**` stands for any number of folders.
+/// Returns whether names match the parts of a pattern one by one. `**` matches any number of folders.
 fn matches(pattern: &[Pattern], names: &[&str]) -> bool {
     match (pattern.split_first(), names.split_first()) {
         (None, None) => true,
@@ -193,19 +195,19 @@ fn matches(pattern: &[Pattern], names: &[&str]) -> bool {
     }
 }
 
-/// The URL with all that follows the store as its path, `?` and `#` too.
+/// Returns the URL with the whole text after the store as its path, including `?` and `#`.
 fn with_plain_path(text: &str) -> Result<Url> {
     let escaped = text.replace('?', "%3F").replace('#', "%23");
     Url::parse(&escaped).map_err(|error| DataFusionError::External(Box::new(error)).context(text.to_owned()))
 }
 
-/// The store of a URL, without the path.
+/// Returns the store of a URL, without the path.
 pub(crate) fn store_of(url: &ListingTableUrl) -> &str {
     &url.get_url()[..Position::BeforePath]
 }
 
-/// The absolute path, without `..`: stores take no such part. What stands before the last one is resolved, links too, as the
-/// system does.
+/// Returns the absolute path without `..`, which stores do not accept. The part before the last `..` is
+/// resolved with its links, as the system does.
 fn without_parents(path: &path::Path) -> io::Result<path::PathBuf> {
     let parts: Vec<path::Component> = path.components().collect();
     let Some(last) = parts.iter().rposition(|part| *part == path::Component::ParentDir) else {

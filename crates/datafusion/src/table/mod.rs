@@ -1,12 +1,13 @@
-//! How files become a table.
+//! Tables over Parquet files.
 //!
-//! [`location`] says where they are, [`listing`] finds them ([`hidden`] ones not), [`keys`] are the columns that their folders
-//! state, [`files`] is the table, of which queries are scans of [`groups`] of files, and [`factory`] makes it. The format of
-//! the files is [`format`], and their [`footers`] say what they hold; the schema that they have together is made by [`schema`] and
-//! [`promotion`], and [`adapter`], [`widened`], [`intervals`] and [`statistics`] convert their columns to it. [`file_statistics`] is what
-//! footers prove of their rows.
+//! [`location`] is the place of the files, [`listing`] finds them and skips [`hidden`] ones, and [`keys`] are
+//! the columns that folders state. [`files`] is the table; its queries are scans of [`groups`] of files.
+//! [`factory`] makes tables. [`format`] is the format of the files, and [`footers`] reads their metadata.
+//! [`schema`] and [`promotion`] make the common schema; [`adapter`], [`widened`], [`intervals`] and
+//! [`statistics`] convert columns of files to it. [`file_statistics`] are the properties that footers prove.
 //!
-//! Nothing here knows the engine; scans of these tables are made cooperative by [`crate::rule`], as all others.
+//! This module does not know the engine. [`crate::rule`] makes scans of these tables cooperative, like all
+//! others.
 
 pub(crate) mod adapter;
 pub(crate) mod factory;

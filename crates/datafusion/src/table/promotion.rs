@@ -1,12 +1,17 @@
-//! The type of a column whose files have it in several types: the least one that has room for the values of all.
+//! Promotion: the type of a column that has several types in files is the smallest one that holds the values
+//! of all.
 //!
-//! The choice is that of Arrow's permissive promotion and of DuckDB's `union_by_name`, with these differences. UINT64 with
-//! signed integers becomes DECIMAL(20, 0), which holds both. INT32 with FLOAT becomes DOUBLE, as in Arrow, because FLOAT does
-//! not hold every INT32. Times without a zone are taken for times in UTC where another file has a zone, as DuckDB does in a
-//! session in UTC. Texts are not promoted to anything but bytes, and nothing but bytes is promoted to text: that would change
-//! the order of values.
+//! The rules are those of Arrow's permissive promotion and of DuckDB's `union_by_name`, with these
+//! differences:
 //!
-//! Nothing here knows files or converts values: [`super::widened`] does.
+//! - UINT64 with signed integers becomes DECIMAL(20, 0), which holds both.
+//! - INT32 with FLOAT becomes DOUBLE, as in Arrow, because FLOAT does not hold every INT32.
+//! - Times without a zone are taken for times in UTC if another file has a zone, as in a DuckDB session in
+//!   UTC.
+//! - Texts are promoted only to bytes, and only bytes are promoted to text, because other conversions would
+//!   change the order of values.
+//!
+//! This module neither knows files nor converts values; [`super::widened`] does.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,10 +26,10 @@ use DataType::{
     Null, Struct, Time32, Time64, Timestamp, Utf8View,
 };
 
-/// The zone that columns of instants are shown and compared in.
+/// The zone in which columns of instants are shown and compared.
 pub(crate) const UTC: &str = "UTC";
 
-/// The type that holds the values of both, if there is one.
+/// Returns the type that holds the values of both, if there is one.
 pub(crate) fn promoted(a: &DataType, b: &DataType) -> Option<DataType> {
     if a == b {
         return Some(a.clone());
@@ -41,7 +46,7 @@ pub(crate) fn promoted(a: &DataType, b: &DataType) -> Option<DataType> {
     }
 }
 
-/// The field that both become. It may be null where one of them may be.
+/// Returns the common field of both. It may be null if one of them may be.
 pub(crate) fn promoted_field(a: &Field, b: &Field) -> Option<Field> {
     let data_type = promoted(a.data_type(), b.data_type())?;
     let mut metadata = a.metadata().clone();
@@ -78,7 +83,7 @@ impl Integer {
 
     fn with(self, other: Self) -> DataType {
         let signed = self.signed || other.signed;
-        // A sign takes a bit of its own.
+        // A sign needs a bit.
         let bits = |of: Integer| if signed && !of.signed { of.bits as u16 * 2 } else { of.bits as u16 };
         match (bits(self).max(bits(other)), signed) {
             (8, true) => DataType::Int8,
@@ -94,7 +99,8 @@ impl Integer {
     }
 }
 
-/// The least float that numbers of this type become. DECIMAL becomes DOUBLE, which rounds it as any arithmetic with floats.
+/// Returns the smallest float to which numbers of this type are promoted. DECIMAL becomes DOUBLE, which
+/// rounds it as any arithmetic with floats does.
 fn float_for(data_type: &DataType) -> Option<DataType> {
     match data_type {
         Float16 | Float32 | Float64 => Some(data_type.clone()),
@@ -177,7 +183,7 @@ fn texts(a: &DataType, b: &DataType) -> Option<DataType> {
     let is_large = matches!(a, LargeUtf8 | LargeBinary) || matches!(b, LargeUtf8 | LargeBinary);
     match (a.is_string(), b.is_string()) {
         (true, true) if is_view => Some(Utf8View),
-        // The only two that differ otherwise.
+        // The only two that differ in another way.
         (true, true) => Some(LargeUtf8),
         (a_text, b_text) if (a_text || is_bytes(a)) && (b_text || is_bytes(b)) => Some(match () {
             () if is_view => BinaryView,
@@ -215,7 +221,7 @@ fn item(list: &DataType) -> Option<&FieldRef> {
     }
 }
 
-/// The children of both by name, those of `a` first. None if names are not unique.
+/// Merges the children of both by name, those of `a` first. `None` if names are not unique.
 fn promoted_children(a: &Fields, b: &Fields) -> Option<Fields> {
     if first_twice(a).is_some() || first_twice(b).is_some() {
         return None;
@@ -229,13 +235,13 @@ fn promoted_children(a: &Fields, b: &Fields) -> Option<Fields> {
     both.chain(only_b).collect::<Option<Vec<Field>>>().map(Fields::from)
 }
 
-/// The first name that two fields have.
+/// Returns the first name that two fields have.
 pub(crate) fn first_twice(fields: &Fields) -> Option<&str> {
     let mut names = HashSet::with_capacity(fields.len());
     fields.iter().map(|field| field.name().as_str()).find(|name| !names.insert(*name))
 }
 
-/// The type with all times that have a zone in UTC.
+/// Returns the type with all zoned times in UTC.
 pub(crate) fn in_utc(data_type: &DataType) -> DataType {
     let field = |field: &FieldRef| field_in_utc(field);
     match data_type {
@@ -250,7 +256,7 @@ pub(crate) fn in_utc(data_type: &DataType) -> DataType {
     }
 }
 
-/// The same of a field.
+/// Does the same for a field.
 pub(crate) fn field_in_utc(field: &FieldRef) -> FieldRef {
     let data_type = in_utc(field.data_type());
     if &data_type == field.data_type() {

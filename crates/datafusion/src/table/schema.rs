@@ -1,8 +1,9 @@
 //! The schema of a table, made from the schemas of its files.
 //!
-//! A column is there if a file has it, may be null unless every file has it and requires its values, and has a type that holds
-//! the values of all files ([`super::promotion`]). Columns are those of the first file, then what later ones add, in the order
-//! of the files' paths. What cannot be a table is an error that names the files. Nothing is read here.
+//! A table has every column that a file has. A column may be null unless every file has it and requires its
+//! values. Its type holds the values of all files ([`super::promotion`]). The columns of the first file come
+//! first, then those that later files add, in the order of the files' paths. Files that do not form a table
+//! are an error that names them. This module reads no files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,15 +17,15 @@ use super::promotion::{field_in_utc, first_twice, promoted_field};
 /// A file and its schema.
 pub(crate) type FileSchema = (Path, SchemaRef);
 
-/// The schema of a table, and what it was made of.
+/// The schema of a table, and its sources.
 #[derive(Debug)]
 pub(crate) struct Merged {
     pub(crate) schema: Schema,
-    /// For each column that files have in several types: a file of each, for messages.
+    /// For each column with several types, a file of each type, for messages.
     pub(crate) promotions: HashMap<String, Arc<str>>,
 }
 
-/// The schema of a table of these files.
+/// Returns the schema of a table of these files.
 pub(crate) fn merged(mut files: Vec<FileSchema>) -> Result<Merged> {
     // Listings have no order, and columns must not depend on it.
     files.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
@@ -61,12 +62,12 @@ pub(crate) fn merged(mut files: Vec<FileSchema>) -> Result<Merged> {
     Ok(Merged { schema: Schema::new_with_metadata(fields, metadata), promotions })
 }
 
-/// A column while its files are gone through.
+/// A column during the merge.
 struct Column<'a> {
     field: Field,
     /// Its types in files, each with the first file that has it.
     types: Vec<(DataType, &'a Path)>,
-    /// How many files have it.
+    /// The number of files that have it.
     files: usize,
 }
 
@@ -106,8 +107,8 @@ pub(crate) fn check_names(path: &Path, schema: &Schema) -> Result<()> {
     }
 }
 
-/// Fails if a file has or may have nulls in a column of the table in which there were none when the table was made: plans rely
-/// on that.
+/// Fails if a file may have nulls in a column that is declared without nulls in the table: plans rely on
+/// that.
 pub(crate) fn check_nulls(table: &SchemaRef, path: &Path, file: &Schema) -> Result<()> {
     if table.fields().iter().all(|column| column.is_nullable()) {
         return Ok(());

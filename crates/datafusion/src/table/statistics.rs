@@ -1,7 +1,7 @@
 //! Statistics of a file in the types of its table.
 //!
-//! DataFusion 55 makes them in the table's types at once, and where the file has another type its bounds become NULL,
-//! "exactly".
+//! DataFusion 55 makes them directly in the table's types. If the file has another type, their bounds become
+//! NULL, marked as exact.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 
 use super::widened::exactly;
 
-/// The table's columns with the types that the file has them in.
+/// Returns the table's columns with their types in the file.
 pub(crate) fn in_types_of_file(table: &SchemaRef, file: &Schema) -> SchemaRef {
     let differs = |at: usize, column: &Field| {
         let in_place = file.fields().get(at).filter(|own| own.name() == column.name());
@@ -31,7 +31,7 @@ pub(crate) fn in_types_of_file(table: &SchemaRef, file: &Schema) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(columns.collect::<Vec<_>>(), table.metadata().clone()))
 }
 
-/// Statistics of columns in the types of `file`, in those of `table`.
+/// Converts statistics from the types of `file` to those of `table`.
 pub(crate) fn in_types_of(table: &Schema, file: &Schema, mut statistics: Statistics) -> Statistics {
     let types = table.fields().iter().zip(file.fields());
     for (column, (to, from)) in statistics.column_statistics.iter_mut().zip(types) {
@@ -42,7 +42,8 @@ pub(crate) fn in_types_of(table: &Schema, file: &Schema, mut statistics: Statist
     statistics
 }
 
-/// Casts keep the order of values, so that bounds of what is cast are bounds of the result.
+/// Converts the bounds. Casts preserve the order of values, so bounds before a cast become bounds of its
+/// result.
 fn converted(column: &mut ColumnStatistics, to: &DataType) {
     for bound in [&mut column.min_value, &mut column.max_value] {
         *bound = match &*bound {

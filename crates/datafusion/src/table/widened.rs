@@ -1,10 +1,12 @@
 //! Columns of a file in the wider type that they have in the table.
 //!
-//! DataFusion casts them, which is right for most types. It is not where a cast rounds (integers to floats), where its
-//! rewriting of comparisons drops digits of a constant (times in units that differ: DataFusion 55 takes `CAST(ms AS us) =
-//! 12.0005 s` for `ms = 12.000 s`), and where it has no cast (structs without a common child, maps of structs, lists of
-//! different kinds). These columns become a [`Widened`] here, which converts each value or fails. Comparisons with constants
-//! that a file's own type has, too, are moved to that type, so that statistics can answer them.
+//! DataFusion casts them, which is right for most types. It is wrong in three cases. A cast may round, as
+//! from integers to floats. Its rewriting of comparisons may drop digits of a constant: for times in
+//! different units, DataFusion 55 takes `CAST(ms AS us) = 12.0005 s` for `ms = 12.000 s`. And it lacks casts
+//! between structs without a common child, maps of structs, and lists of different kinds.
+//!
+//! These columns become a [`Widened`], which converts each value or fails. Comparisons with constants that
+//! the file's own type has are moved to that type, so that statistics can answer them.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -24,7 +26,7 @@ use datafusion::physical_expr::PhysicalExpr;
 
 use super::intervals;
 
-/// What fails to be converted is an error.
+/// A failed conversion is an error.
 const STRICT: CastOptions<'static> =
     CastOptions { safe: false, format_options: datafusion::common::format::DEFAULT_FORMAT_OPTIONS };
 
@@ -33,7 +35,7 @@ const STRICT: CastOptions<'static> =
 pub(crate) struct Widened {
     column: Arc<dyn PhysicalExpr>,
     target: FieldRef,
-    /// Where the column's types are from, for messages, if values that the target rounds are an error.
+    /// The files of the column's types, for messages, if values that the target rounds are an error.
     checked: Option<Arc<str>>,
 }
 
@@ -115,7 +117,7 @@ impl PhysicalExpr for Widened {
     }
 }
 
-/// Whether a column of one type has to be a [`Widened`] to be one of the other.
+/// Returns whether the conversion of a column from one type to the other needs a [`Widened`].
 pub(crate) fn needs_care(from: &DataType, to: &DataType, checked: bool) -> bool {
     use DataType::{Dictionary, FixedSizeList, LargeList, List, Map, Struct, Timestamp};
     if from == to {
@@ -142,7 +144,7 @@ pub(crate) fn needs_care(from: &DataType, to: &DataType, checked: bool) -> bool 
     }
 }
 
-/// Whether the second type has not all values of the first.
+/// Returns whether the second type lacks values of the first.
 fn rounds(from: &DataType, to: &DataType) -> bool {
     let bits = |of: &DataType| of.primitive_width().unwrap_or(usize::MAX) * 8;
     let exact_bits = match to {
@@ -154,7 +156,7 @@ fn rounds(from: &DataType, to: &DataType) -> bool {
     from.is_integer() && bits(from) > exact_bits
 }
 
-/// The array in another type, each value the same; `checked` if numbers that are rounded are an error.
+/// Converts the array to another type, each value unchanged. With `checked`, rounded numbers are an error.
 fn converted(array: &ArrayRef, to: &DataType, checked: bool) -> Result<ArrayRef, ArrowError> {
     use DataType::{FixedSizeList, LargeList, List, Map, Struct};
     let from = array.data_type();
@@ -212,7 +214,7 @@ fn list<O: OffsetSizeTrait>(
     Ok(Arc::new(GenericListArray::<O>::try_new(Arc::clone(item), offsets, values, nulls)?))
 }
 
-/// Keys and values of maps go by their place: files name them as they like.
+/// Keys and values of maps are identified by position, because files name them arbitrarily.
 fn map(array: &MapArray, entry: &FieldRef, sorted: bool, checked: bool) -> Result<ArrayRef, ArrowError> {
     let DataType::Struct(fields) = entry.data_type() else {
         return Err(ArrowError::SchemaError(format!("the entries of a map are {}", entry.data_type())));
@@ -245,7 +247,7 @@ fn leaf(array: &ArrayRef, to: &DataType, checked: bool) -> Result<ArrayRef, Arro
     Ok(converted)
 }
 
-/// The constant in the type of a file's column, if that has it.
+/// Returns the constant in the type of a file's column, if that has it.
 pub(crate) fn exactly(constant: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
     if constant.is_null() {
         return None;

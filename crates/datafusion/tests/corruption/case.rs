@@ -19,31 +19,31 @@ use crate::memory;
 /// The buffer of the engine.
 pub const BUFFER_BYTES: u64 = 24 << 20;
 
-/// What queries may have beside it.
+/// The memory of queries beside it.
 pub const QUERY_BYTES: usize = 32 << 20;
 
-/// What a session, a plan and the rows of a result take beside both.
+/// The memory of a session, a plan and the rows of a result beside both.
 const REST_BYTES: usize = 72 << 20;
 
-/// More rows of a result are not looked at: a footer may claim any number.
+/// Limit of the rows of a result that are read. A footer may claim any number.
 const ROWS_MAX: usize = 20_000;
 
-/// No query takes nearly as long.
+/// Time limit that no query approaches.
 const QUERY_ENDS_AFTER: Duration = Duration::from_secs(300);
 
-/// What became of a query.
+/// The outcome of a query.
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
     /// Its rows, sorted.
     Rows(Vec<String>),
-    /// More rows than anybody wants to see.
+    /// More rows than the limit.
     Long,
     Error(String),
     Panic(String),
     Endless,
 }
 
-/// What is wrong with a case, or how it went.
+/// The result of a case.
 pub enum Verdict {
     Wrong(String),
     Answered,
@@ -72,7 +72,7 @@ fn config(partitions: usize) -> SessionConfig {
     config
 }
 
-/// Reads the file in all ways; `before_plain` is told when plain DataFusion has its turn.
+/// Reads the file in all ways. Calls `before_plain` before plain DataFusion runs.
 pub async fn run(rng: &mut Rng, engine: &Engine, file: &Path, before_plain: impl FnOnce()) -> Verdict {
     let partitions = rng.usize(1..3);
     let before = memory::restart();
@@ -88,7 +88,7 @@ pub async fn run(rng: &mut Rng, engine: &Engine, file: &Path, before_plain: impl
                 cooperative.push(outcome(&coscan.ctx, QUERIES[*query]).await);
             }
         }
-        // The query engine's own reading of footers, which is the same for everybody.
+        // DataFusion's own reading of footers, which is the same in both sessions.
         Err(refused) => cooperative.push(refused),
     }
     drop(coscan);
@@ -98,7 +98,7 @@ pub async fn run(rng: &mut Rng, engine: &Engine, file: &Path, before_plain: impl
     }
     before_plain();
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(QUERY_BYTES, 1.0).build_arc().unwrap();
-    // Statistics that are corrupt would take the place of values.
+    // Corrupt statistics would replace values.
     let plain = config(partitions).with_collect_statistics(false);
     let plain_session = SessionContext::new_with_config_rt(plain, runtime);
     let refused = registered(&plain_session, file).await.err();
@@ -106,12 +106,13 @@ pub async fn run(rng: &mut Rng, engine: &Engine, file: &Path, before_plain: impl
     for (query, got) in asked.iter().zip(cooperative) {
         let sql = QUERIES[*query];
         match got {
-            // As many rows as the footer claims, where no column has to be read: plain DataFusion makes them, too.
+            // As many rows as the footer claims, if no column must be read. Plain DataFusion produces them,
+            // too.
             Outcome::Endless => match outcome(&plain_session, sql).await {
                 Outcome::Endless => answered = false,
                 _ => return Verdict::Wrong(format!("does not end: {sql}")),
             },
-            // The query engine's own, which is the same for everybody.
+            // A panic of DataFusion itself, which is the same in both sessions.
             Outcome::Panic(message) => {
                 let same = matches!(refused, Some(Outcome::Panic(_)))
                     || matches!(outcome(&plain_session, sql).await, Outcome::Panic(plain) if plain == message);
@@ -128,7 +129,7 @@ pub async fn run(rng: &mut Rng, engine: &Engine, file: &Path, before_plain: impl
                 }
             }
             got => match outcome(&plain_session, sql).await {
-                // What is read in another order may fail elsewhere; a limit may be reached before.
+                // A read in another order may fail at another place. A limit may be reached earlier.
                 Outcome::Error(_) | Outcome::Panic(_) | Outcome::Endless => {}
                 expected if expected == got || sql.contains("LIMIT") => {}
                 expected => return Verdict::Wrong(difference(sql, &expected, &got)),

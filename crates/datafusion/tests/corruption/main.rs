@@ -1,9 +1,10 @@
-//! Corrupt Parquet files under a limit of memory: a query ends with an error or with the answer that plain DataFusion
-//! gives, and never ends the process, hangs or takes gigabytes.
+//! Corrupt Parquet files under a memory limit. A query ends with an error or with the answer of plain
+//! DataFusion. It never ends the process, hangs, or takes gigabytes.
 //!
-//! A seed makes a file, corrupts it and chooses queries. Seeds are run by children of this process, whose address space
-//! is limited: what ends a child is laid to the seed that it had announced. `make test` runs the first seeds, for a
-//! minute at most; `COSCAN_CORRUPT=A..B cargo test --release --workspace --test corruption -- --nocapture` runs those.
+//! A seed makes a file, corrupts it and chooses queries. Child processes with a limited address space run the
+//! seeds and announce each. If a child ends, the announced seed is the cause. `make test` runs the first
+//! seeds, for a minute at most. `COSCAN_CORRUPT=A..B cargo test --release --workspace --test corruption --
+//! --nocapture` runs those seeds.
 
 mod case;
 mod memory;
@@ -24,16 +25,16 @@ use fastrand::Rng;
 #[global_allocator]
 static ALLOCATOR: memory::Counting = memory::Counting;
 
-/// What a child may have, in bytes of addresses.
+/// The address space of a child, in bytes.
 const ADDRESS_SPACE_BYTES: u64 = 8 << 30;
 
-/// Seeds that one engine serves.
+/// Seeds per engine.
 const SEEDS_PER_ENGINE: u64 = 50;
 
-/// A child that says nothing for so long hangs.
+/// A child without output for this time hangs.
 const SILENCE: Duration = Duration::from_secs(600);
 
-/// Seeds that are run if none are given, and how long at most.
+/// The default seeds, and the time limit for them.
 const SEEDS: Range<u64> = 0..400;
 const DURATION: Duration = Duration::from_secs(50);
 
@@ -65,7 +66,7 @@ fn corrupt_files_give_errors_or_right_answers_in_bounded_memory() {
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// Has a child run seeds until it ends; returns the seed to go on with.
+/// Lets a child run seeds until it ends. Returns the next seed.
 fn parent(
     seeds: &Range<u64>,
     deadline: Option<Instant>,
@@ -87,7 +88,7 @@ fn parent(
     let (mut running, mut plain) = (None, false);
     let mut next = seeds.start;
     let verdict = loop {
-        // On a slow machine fewer seeds are run, but always some of both kinds.
+        // A slow machine runs fewer seeds, but always some of both kinds.
         if counts[0] > 0 && counts[1] > 0 && deadline.is_some_and(|at| Instant::now() > at) {
             break None;
         }
@@ -102,7 +103,7 @@ fn parent(
                 plain = line.starts_with("PLAIN");
                 match (words.next(), words.next().and_then(|seed| seed.parse::<u64>().ok()), words.next()) {
                     (Some("SEED"), Some(seed), _) => (running, next) = (Some(seed), seed + 1),
-                    // What plain DataFusion does to the process is nothing that this test is about.
+                    // The effect of plain DataFusion on the process is not tested.
                     (Some("PLAIN"), ..) => running = None,
                     (Some("DONE"), _, how) => {
                         running = None;
@@ -137,7 +138,7 @@ fn parent(
     next
 }
 
-/// Runs seeds and says so on standard output.
+/// Runs seeds and reports them on standard output.
 fn child(seeds: Range<u64>) {
     let limit =
         rustix::process::Rlimit { current: Some(ADDRESS_SPACE_BYTES), maximum: Some(ADDRESS_SPACE_BYTES) };

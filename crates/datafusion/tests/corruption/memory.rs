@@ -1,4 +1,4 @@
-//! An allocator that counts, so that a test can say how much memory something had at most.
+//! An allocator that counts bytes, so that a test can measure peak memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ fn sub(bytes: usize) {
     LIVE.fetch_sub(bytes, Ordering::Relaxed);
 }
 
-// SAFETY: everything is done by the system's allocator; here it is only counted.
+// SAFETY: the system's allocator does everything; this code only counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
@@ -45,14 +45,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Forgets the peak so far; returns what is allocated now.
+/// Resets the peak. Returns the bytes that are allocated.
 pub fn restart() -> usize {
     let live = LIVE.load(Ordering::Relaxed);
     PEAK.store(live, Ordering::Relaxed);
     live
 }
 
-/// The most that was allocated at once since [`restart`].
+/// Returns the peak of allocated bytes since [`restart`].
 pub fn peak() -> usize {
     PEAK.load(Ordering::Relaxed)
 }

@@ -1,11 +1,12 @@
-//! One corruption of a valid file, chosen by a seed: by structure (fields of footer, page headers, page indexes,
-//! bloom filters, statistics), or by bytes. What a mutation says is for the report of a failure.
+//! One corruption of a valid file, chosen by a seed: of its structure (fields of footer, page headers, page
+//! indexes, bloom filters, statistics), or of its bytes. The report of a failure contains the description of
+//! the mutation.
 
 use fastrand::Rng;
 
 use crate::thrift::Node;
 
-/// A file taken apart: what lies before the footer, and the footer.
+/// A file in two parts: the bytes before the footer, and the footer.
 struct Parts {
     data: Vec<u8>,
     footer: Node,
@@ -28,7 +29,7 @@ impl Parts {
         self.data
     }
 
-    /// Column chunks, as positions of row group and column.
+    /// The column chunks, as positions of row group and column.
     fn chunks(&self) -> Vec<(usize, usize)> {
         let groups = self.footer.field(ROW_GROUPS).map_or(&[][..], Node::elements).iter().enumerate();
         groups
@@ -56,7 +57,7 @@ impl Parts {
         self.chunk(chunk).field(META_DATA)?.field(field)?.int()
     }
 
-    /// Where the pages of a column chunk begin and end.
+    /// The start and the end of a column chunk's pages.
     fn pages(&self, chunk: (usize, usize)) -> Option<(usize, usize)> {
         let first = self.meta_int(chunk, DICTIONARY_PAGE_OFFSET).filter(|at| *at > 0);
         let start = first.or(self.meta_int(chunk, DATA_PAGE_OFFSET))? as usize;
@@ -64,7 +65,7 @@ impl Parts {
     }
 }
 
-// Fields of the format, by their numbers.
+// Field numbers of the format.
 const NUM_ROWS: i16 = 3;
 const ROW_GROUPS: i16 = 4;
 const COLUMNS: i16 = 1;
@@ -83,7 +84,7 @@ const STATISTICS: i16 = 12;
 const BLOOM_FILTER_OFFSET: i16 = 14;
 const COMPRESSED_PAGE_SIZE: i16 = 3;
 
-/// The file with one corruption, and what it is.
+/// Returns the file with one corruption, and its description.
 pub fn mutate(rng: &mut Rng, file: &[u8]) -> (Vec<u8>, String) {
     for _ in 0..20 {
         let mutated = match rng.u32(0..14) {
@@ -106,7 +107,7 @@ pub fn mutate(rng: &mut Rng, file: &[u8]) -> (Vec<u8>, String) {
 
 type Mutated = Option<(Vec<u8>, String)>;
 
-/// Numbers that break what is not careful.
+/// Returns a number that breaks careless code.
 fn hostile(rng: &mut Rng, old: i64) -> i64 {
     match rng.u32(0..16) {
         0 => 0,
@@ -128,7 +129,7 @@ fn hostile(rng: &mut Rng, old: i64) -> i64 {
     }
 }
 
-/// Changes one node of a tree; says which.
+/// Changes one node of a tree. Returns a description.
 fn change(rng: &mut Rng, tree: &mut Node) -> String {
     let mut nodes = 0;
     tree.visit(&mut |_| nodes += 1);
@@ -231,7 +232,7 @@ fn footer_field(rng: &mut Rng, file: &[u8]) -> Mutated {
     Some((parts.bytes(), format!("footer: {}", changes.join("; "))))
 }
 
-/// A number of rows in file, row group and column chunks, all the same or only some.
+/// Claims another number of rows in file, row group and column chunks, in all or some of them.
 fn claimed_rows(rng: &mut Rng, file: &[u8]) -> Mutated {
     let mut parts = Parts::new(file);
     let rows = [1 << 44, i64::from(i32::MAX), 1 << 20, 3, i64::MAX, -1][rng.usize(0..6)];
@@ -259,7 +260,7 @@ fn without_page_index(chunk: &mut Node) {
     }
 }
 
-/// Changes a page header; the footer is made to fit what moved, the page index mostly goes.
+/// Changes a page header. Adjusts the footer to moved data, and mostly removes the page index.
 fn page_header(rng: &mut Rng, file: &[u8]) -> Mutated {
     let mut parts = Parts::new(file);
     let chunks = parts.chunks();
@@ -306,7 +307,7 @@ fn page_header(rng: &mut Rng, file: &[u8]) -> Mutated {
     Some((parts.bytes(), format!("header of page {page} of chunk {chunk:?}: {what}")))
 }
 
-/// Changes the offset index, the column index or the bloom filter's header, which move behind the data.
+/// Changes the offset index, the column index or the bloom filter's header, and moves them behind the data.
 fn page_index(rng: &mut Rng, file: &[u8]) -> Mutated {
     let mut parts = Parts::new(file);
     let chunks = parts.chunks();
@@ -339,7 +340,7 @@ fn page_index(rng: &mut Rng, file: &[u8]) -> Mutated {
     Some((parts.bytes(), format!("{name} of chunk {chunk:?}: {what}")))
 }
 
-/// Statistics of one column chunk say what is not so.
+/// Writes wrong statistics of one column chunk.
 fn lying_statistics(rng: &mut Rng, file: &[u8]) -> Mutated {
     let mut parts = Parts::new(file);
     let chunks = parts.chunks();
@@ -349,7 +350,7 @@ fn lying_statistics(rng: &mut Rng, file: &[u8]) -> Mutated {
     Some((parts.bytes(), format!("statistics of chunk {chunk:?}: {what}")))
 }
 
-/// Two column chunks have each other's pages, or one has another codec.
+/// Swaps the pages of two column chunks, or changes the codec of one.
 fn swapped_chunks(rng: &mut Rng, file: &[u8]) -> Mutated {
     let mut parts = Parts::new(file);
     let chunks = parts.chunks();
@@ -372,7 +373,7 @@ fn swapped_chunks(rng: &mut Rng, file: &[u8]) -> Mutated {
     Some((parts.bytes(), format!("chunks {a:?} and {b:?} have each other's pages")))
 }
 
-/// Bytes of pages (levels, dictionaries, lengths of strings) are others.
+/// Changes bytes of pages (levels, dictionaries, lengths of strings).
 fn payload(rng: &mut Rng, file: &[u8]) -> Mutated {
     let mut parts = Parts::new(file);
     let chunks = parts.chunks();
@@ -392,7 +393,7 @@ fn payload(rng: &mut Rng, file: &[u8]) -> Mutated {
         return None;
     }
     let (page, len) = pages[rng.usize(0..pages.len())];
-    // The first bytes say most: lengths of levels, widths of bits, headers of blocks.
+    // The first bytes matter most: lengths of levels, bit widths, block headers.
     let at = page + if rng.bool() { rng.usize(0..len.min(12)) } else { rng.usize(0..len) };
     let run = rng.usize(1..9).min(page + len - at);
     let fill = [0x00, 0xff, 0x7f, 0x80][rng.usize(0..4)];
@@ -403,7 +404,7 @@ fn payload(rng: &mut Rng, file: &[u8]) -> Mutated {
     Some((parts.bytes(), format!("{run} bytes at {at}, {} into a page of chunk {chunk:?}", at - page)))
 }
 
-/// Some bits anywhere.
+/// Flips some bits anywhere.
 fn bits(rng: &mut Rng, file: &[u8]) -> Mutated {
     let mut bytes = file.to_vec();
     let places: Vec<usize> = (0..rng.usize(1..9)).map(|_| rng.usize(0..bytes.len())).collect();
@@ -413,7 +414,7 @@ fn bits(rng: &mut Rng, file: &[u8]) -> Mutated {
     Some((bytes, format!("bits flipped at {places:?}")))
 }
 
-/// The end is missing, or something from the middle.
+/// Removes the end, or a piece from the middle.
 fn truncated(rng: &mut Rng, file: &[u8]) -> Mutated {
     let (a, b) = (rng.usize(0..file.len()), rng.usize(0..file.len()));
     if rng.bool() {

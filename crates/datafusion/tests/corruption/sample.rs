@@ -1,4 +1,4 @@
-//! Small, valid Parquet files with everything in them that a mutation may hit: all encodings, codecs, page versions,
+//! Small, valid Parquet files with everything that a mutation may hit: all encodings, codecs, page versions,
 //! nested columns, page indexes, bloom filters. A seed makes a file.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties,
 use datafusion::parquet::schema::types::ColumnPath;
 use fastrand::Rng;
 
-/// The bytes of a file.
+/// Returns the bytes of a file.
 pub fn file(rng: &mut Rng) -> Vec<u8> {
     let rows = [1, 60, 300, 2000][rng.usize(0..4)];
     let batch = batch(rng, rows);

@@ -1,5 +1,5 @@
-//! Structures of Thrift's compact protocol as trees that can be changed and written again. Knows no schema: what a
-//! field means is the mutator's business.
+//! Structures of Thrift's compact protocol as trees that can be changed and written again. Knows no schema;
+//! the mutator knows the fields.
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,21 +27,21 @@ const SET: u8 = 10;
 const STRUCT: u8 = 12;
 
 impl Node {
-    /// The structure at the beginning of `bytes`, and how long it is.
+    /// Reads the structure at the beginning of `bytes`. Returns it and its length.
     pub fn read(bytes: &[u8]) -> Option<(Node, usize)> {
         let mut input = Input { bytes, at: 0 };
         let node = input.structure()?;
         Some((node, input.at))
     }
 
-    /// The structure as bytes.
+    /// Returns the structure as bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         write(self, &mut bytes);
         bytes
     }
 
-    /// A field of a structure.
+    /// Returns a field of a structure.
     pub fn field(&self, id: i16) -> Option<&Node> {
         let Node::Struct(fields) = self else { return None };
         fields.iter().find(|(known, _)| *known == id).map(|(_, node)| node)
@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    /// Visits this node and all below.
+    /// Visits this node and all nodes below.
     pub fn visit(&mut self, f: &mut impl FnMut(&mut Node)) {
         f(self);
         match self {

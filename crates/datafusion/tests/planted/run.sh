@@ -1,10 +1,12 @@
 #!/bin/bash
-# Plants faults in operators that work chunk by chunk, which the tests `ordered*` and `clustered` have to find, and in what
-# makes queries, parts of a query and sums of slices equal, for the tests `shared_results`, `shared_subplans` and
-# `shared_aggregates`, in filters of joins, for `key_filters` and `dynamic_filters`, in the plans of many files, for
-# `many_files`, in filters and groups over strings, for `text_filters` and `aggregates`, and in conditions that are ranges of
-# integers, for the unit tests of `ranges` and `row_filter`, and in what is done about odd stores and tables of others, for
-# `odd_stores` and `foreign`: see crates/check/plant.sh.
+# Plants faults in the code, each of which the named tests must find; see crates/check/plant.sh:
+# - operators by chunks: `ordered*` and `clustered`;
+# - equality of queries, subplans and slice aggregates: `shared_results`, `shared_subplans` and `shared_aggregates`;
+# - filters of joins: `key_filters` and `dynamic_filters`;
+# - plans of many files: `many_files`;
+# - filters and groups over strings: `text_filters` and `aggregates`;
+# - range conditions on integers: the unit tests of `ranges` and `row_filter`;
+# - odd stores and foreign tables: `odd_stores` and `foreign`.
 # Usage: planted/run.sh [faults | shared_results | shared_subplans | shared_aggregates | key_filters | many_files | text_filters |
 #                        text_groups | ranges | stores | store_marks [NAME]]
 here=$(cd "$(dirname "$0")" && pwd)

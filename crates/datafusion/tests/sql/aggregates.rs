@@ -1,5 +1,5 @@
-//! Aggregations that read the shared arrays of a scan: which are, and when they are handed over. That their results are
-//! right is shown with all other queries, in `equivalence`.
+//! Aggregations that read the shared arrays of a scan: which ones do, and when DataFusion takes over.
+//! `equivalence` checks their results with all other queries.
 
 use std::fmt;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ async fn everything_else_is_left_to_datafusion() {
     }
 }
 
-/// How many partitions DataFusion's own aggregation took over.
+/// Returns the number of partitions that DataFusion's own aggregation took over.
 async fn handed_over(sql: &str) -> usize {
     support::counter(&explained("EXPLAIN ANALYZE", sql).await, "partitions_handed_over")
 }
@@ -81,8 +81,8 @@ async fn what_is_too_much_is_handed_over() {
     assert_eq!(support::rows(&ctx, groups).await.expect(groups).len(), 6000);
 }
 
-/// Integers of all widths, times and decimals, with nulls; the last integers are too large for averages, and their sums do not
-/// fit. Keys of few values.
+/// Integers of all widths, times and decimals, with nulls. The last integers are too large for averages, and
+/// their sums overflow. Keys have few values.
 fn numbers(rng: &mut Rng) -> RecordBatch {
     const ROWS: usize = 1500;
     fn column<A: FromIterator<Option<V>> + Array + 'static, V>(
@@ -116,7 +116,7 @@ async fn results_are_those_of_plain_datafusion() {
     for seed in 0..80 {
         let rng = &mut Rng::with_seed(seed);
         let folder = tempfile::tempdir().expect("a folder");
-        // One for each partition, so that nothing stands between scan and aggregation.
+        // One file per partition, so that the aggregation is directly above the scan.
         for file in 0..4 {
             write(&folder.path().join(format!("{file}.parquet")), &numbers(rng), row_groups(1000).build());
         }
@@ -152,7 +152,7 @@ async fn results_are_those_of_plain_datafusion() {
     assert!(at_scan > 50, "{at_scan} aggregations at scans");
 }
 
-/// Different keys of [`long_keys`], and the bytes of each.
+/// Distinct keys of [`long_keys`], and the bytes of each.
 const LONG_KEYS: usize = 1500;
 const KEY_BYTES: usize = 4096;
 
@@ -170,13 +170,13 @@ fn long_keys() -> tempfile::TempDir {
     folder
 }
 
-/// The pool of a session that keeps book of aggregations at scans.
+/// A session's pool that records aggregations at scans.
 #[derive(Debug)]
 struct Books {
     inner: UnboundedMemoryPool,
-    /// No such aggregation gets more.
+    /// The limit of each such aggregation.
     most: usize,
-    /// What one of them had at the most.
+    /// The peak of any of them.
     peak: AtomicUsize,
 }
 
@@ -215,8 +215,8 @@ impl MemoryPool for Books {
     }
 }
 
-/// The groups of aggregations at scans are in the session's memory pool, each key once, and what that refuses they do not
-/// have: DataFusion's aggregation goes on.
+/// The groups of aggregations at scans are in the session's memory pool, each key once. After a refusal
+/// DataFusion's aggregation takes over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn groups_are_in_the_memory_pool_and_no_more_than_it_allows() {
     let folder = long_keys();
@@ -249,7 +249,7 @@ async fn groups_are_in_the_memory_pool_and_no_more_than_it_allows() {
         assert!(shown.contains("ScanAggregateExec"), "{shown}");
         assert_eq!(!shown.contains("partitions_handed_over=0"), is_handed_over, "{shown}");
         match is_handed_over {
-            // One partition at least has most of the keys. A second copy of them would not fit below.
+            // At least one partition has most of the keys. A second copy of them would not fit.
             false => assert!((keys / 2..keys * 3 / 2).contains(&peak), "{peak} bytes for keys of {keys}"),
             true => assert!((1..=most).contains(&peak), "{peak} bytes of {most}"),
         }

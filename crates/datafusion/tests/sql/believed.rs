@@ -1,4 +1,4 @@
-//! Files whose statistics, bounds and orders say nothing, or something else than their rows. What is right is what the rows say.
+//! Files whose statistics, bounds and orders are missing or wrong. The rows define the right answer.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 
 use crate::support::{self, LARGE_BUFFER, Variant, rows};
 
-/// A folder with a file of one row group for each batch, without a page index.
+/// A folder with a file of one row group per batch, without a page index.
 struct Written {
     folder: tempfile::TempDir,
     path: PathBuf,
@@ -35,18 +35,18 @@ impl Written {
         Written { folder, path }
     }
 
-    /// The file with other metadata over the same pages.
+    /// Rewrites the metadata over the same pages.
     fn with(self, change: impl FnOnce(ParquetMetaData) -> ParquetMetaData) -> Written {
         rewrite(&self.path, change);
         self
     }
 
-    /// The file with other statistics of its first column, given the row group's number and those that it had.
+    /// Rewrites the statistics of the first column, given the row group's number and the original ones.
     fn with_statistics(self, change: impl Fn(usize, &Statistics) -> Option<Statistics>) -> Written {
         self.with(|metadata| with_statistics(metadata, change))
     }
 
-    /// The answer of each kind of session, which must be the same.
+    /// Returns the answer of all kinds of sessions, which must be the same.
     async fn answers(&self, sql: &str) -> Vec<String> {
         let mut answers = Vec::new();
         for (name, ctx) in sessions() {
@@ -58,7 +58,7 @@ impl Written {
         answers.swap_remove(0).1
     }
 
-    /// What DataFusion answers by itself.
+    /// Returns the answer of plain DataFusion.
     async fn upstream(&self, sql: &str) -> Vec<String> {
         let ctx = SessionContext::new();
         declare(&ctx, self.folder.path()).await;
@@ -109,7 +109,7 @@ fn with_statistics(
     builder.set_row_groups(row_groups.collect()).build()
 }
 
-/// The metadata as if another program had written the file; it declares no order of bounds.
+/// Names another writer of the file in its metadata, and declares no order of bounds.
 fn created_by(metadata: ParquetMetaData, writer: &str) -> ParquetMetaData {
     let file = metadata.file_metadata();
     let kept = file.key_value_metadata().cloned();
@@ -157,7 +157,7 @@ fn texts<'a>(values: impl IntoIterator<Item = &'a str>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
 }
 
-/// Nulls in the first and the second of three row groups.
+/// A file with nulls in the first and the second of three row groups.
 fn with_nulls() -> Written {
     let row_group = |k: [Option<i64>; 2], i: [i64; 2]| batch([("k", ints(k)), ("i", ints(i))]);
     Written::new(&[
@@ -192,7 +192,7 @@ async fn a_count_of_nulls_that_is_missing_is_not_zero() {
     let t = with_nulls().with_statistics(|_, of| Some(int(of)));
     has_its_nulls(&t).await;
     assert!(t.upstream("SELECT i FROM t WHERE k IS NULL").await.is_empty(), "mended upstream");
-    // Statistics that say nothing at all, and none.
+    // Empty statistics, and no statistics.
     has_its_nulls(
         &with_nulls().with_statistics(|_, _| Some(Statistics::int64(None, None, None, None, false))),
     )
@@ -207,7 +207,7 @@ async fn equal_bounds_without_a_count_of_nulls_are_no_constant() {
     let t = Written::new(&[batch([("k", ints([Some(5), None, Some(5)])), ("i", ints([1, 2, 3]))])]);
     let t = t.with_statistics(|_, _| Some(Statistics::int64(Some(5), Some(5), None, None, false)));
     assert_eq!(t.answers("SELECT i, k FROM t ORDER BY i").await, ["1 | 5", "2 | NULL", "3 | 5"]);
-    // Bounds that are wrong do not take the place of rows.
+    // Wrong bounds do not replace rows.
     let t = Written::new(&[batch([("k", ints([4, 5, 6]))])]);
     let t = t.with_statistics(|_, _| Some(Statistics::int64(Some(5), Some(5), None, Some(0), false)));
     assert_eq!(t.answers("SELECT k FROM t ORDER BY k").await, ["4", "5", "6"]);
@@ -432,7 +432,7 @@ async fn nested_columns_have_no_bounds() {
 }
 
 impl Written {
-    /// The same file in another folder.
+    /// Copies the file to another folder.
     fn copy(&self) -> Written {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");

@@ -1,5 +1,5 @@
-//! Tables that are declared to be clustered by matching keys, true or not: what plain DataFusion says of them, and what is
-//! done by chunks because of the declaration.
+//! Tables that are declared to be clustered by matching keys, rightly or wrongly: the rows are those of plain
+//! DataFusion, and the declaration enables operators by chunks.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -18,15 +18,15 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use crate::ordered::declared;
 use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 
-/// How a table is written.
+/// The layout of a table.
 #[derive(Clone, Debug)]
 struct Layout {
     key: Key,
-    /// What files say of their columns.
+    /// The statistics in its files.
     statistics: EnabledStatistics,
     nulls: Nulls,
     descending: bool,
-    /// Keys that are not where they should be: the declaration is wrong.
+    /// The number of misplaced keys. If there are any, the declaration is wrong.
     misplaced: usize,
     /// Rows of a row group and of a page.
     group: usize,
@@ -40,7 +40,7 @@ enum Key {
     Date,
     /// In 64 bits where it is decoded.
     Decimal,
-    /// Statistics are cut before the part in which keys differ.
+    /// Statistics are truncated before the part in which keys differ.
     Text,
 }
 
@@ -53,7 +53,7 @@ enum Nulls {
 }
 
 impl Layout {
-    /// Nothing is known of it but what is declared, and that is true.
+    /// Only the declaration says something about it, and is true.
     fn plain() -> Self {
         Layout {
             key: Key::Long,
@@ -120,7 +120,7 @@ impl Layout {
         }
     }
 
-    /// Writes a table with runs of equal keys of at most so many rows; returns where it is.
+    /// Writes a table with runs of up to `longest` equal keys. Returns its path.
     fn write(&self, folder: &Path, name: &str, rng: &mut Rng, rows: usize, longest: usize) -> String {
         let keys = self.keys(rng, rows, longest);
         let value = |of: i64| Arc::new(Int64Array::from_iter_values((0..rows as i64).map(|row| row % of)));
@@ -151,7 +151,7 @@ impl Layout {
 
 const MATCH: &str = "OPTIONS ('coscan.clustered_with' 'o (k = k)')";
 
-/// Nothing above the join relies on how its rows are partitioned.
+/// The plan above the join does not rely on the partitioning of its rows.
 const JOIN: &str =
     "SELECT l.v, count(*), sum(l.w - o.w), min(l.k), max(o.k) FROM l JOIN o ON l.k = o.k GROUP BY l.v";
 
@@ -175,7 +175,7 @@ async fn set(ctx: &SessionContext, settings: &[(&str, &str)]) {
     }
 }
 
-/// Both sides of a join are partitioned, however small they are, and their filters leave both scans alone.
+/// Makes both sides of a join partitioned, however small they are, so that filters do not change the scans.
 const PARTITIONED: [(&str, &str); 2] = [
     ("datafusion.optimizer.hash_join_single_partition_threshold", "0"),
     ("datafusion.optimizer.hash_join_single_partition_threshold_rows", "0"),
@@ -191,7 +191,7 @@ async fn explained(ctx: &SessionContext, sql: &str) -> String {
     support::rows(ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n")
 }
 
-/// Two tables, of which the first is declared to match the second.
+/// Two tables. The first is declared to match the second.
 fn tables(folder: &Path, l: &Layout, o: &Layout, rng: &mut Rng) -> [String; 2] {
     let l = l.write(folder, "l", rng, 1500, 30);
     [l, o.write(folder, "o", rng, 700, 2)]
@@ -224,12 +224,12 @@ async fn a_declared_match_is_joined_by_chunks() {
     assert!(plan.contains("OrderedJoinExec: by chunks: "), "{plan}");
     assert!(plan.contains("chunks was read before, as it is declared"), "{plan}");
     assert_eq!(sorted(&ctx, JOIN).await, expected);
-    // What was found is known from then on, in other sessions too.
+    // The result of reading keys is shared with later sessions.
     let again = declared(support::cooperative(&engine, Variant::Default), &create(&tables, MATCH)).await;
     set(&again, &PARTITIONED).await;
     let plan = explained(&again, JOIN).await;
     assert!(plan.contains("OrderedJoinExec: by chunks: ") && !plan.contains("was read before"), "{plan}");
-    // The key serves by itself, too, and matches no other table.
+    // The key works alone, too, and matches no other table.
     let plan = explained(&again, "SELECT k, count(*) FROM l GROUP BY k").await;
     assert!(plan.contains("OrderedAggregateExec: by chunks: "), "{plan}");
     let plan = explained(&again, "SELECT k, count(*) FROM o GROUP BY k").await;

@@ -1,13 +1,13 @@
 //! The queries that must give the same result with and without cooperative scans.
 
-/// How two results are compared.
+/// The comparison of two results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// The same rows in any order.
     Same,
-    /// The same rows in the same order: the query says which.
+    /// The same rows in the same order, which the query determines.
     InOrder,
-    /// As many rows, because the query leaves open which.
+    /// The same number of rows, because the query does not determine which.
     AsMany,
 }
 
@@ -67,7 +67,7 @@ pub const QUERIES: &[(Rows, &str)] = &[
     (Same, "SELECT max(id), min(id) FROM events WHERE kind = 'green'"),
     (Same, "SELECT DISTINCT kind, colour FROM events"),
     (Same, "SELECT string_agg(label, ',' ORDER BY dim_id) FROM dims WHERE grp = 2"),
-    // Joins, with dynamic filters where the planner finds them useful.
+    // Joins, with dynamic filters if the planner adds them.
     (Same, "SELECT id, label FROM events JOIN dims ON dim = dim_id WHERE grp = 3 AND tiny < 50"),
     (Same, "SELECT e.id, o.order_id FROM orders o JOIN events e ON o.event_id = e.id WHERE o.order_id < 40"),
     (Same, "SELECT e.id, d.label FROM dims d JOIN events e ON e.id = d.first_event WHERE d.grp = 0"),
@@ -157,7 +157,7 @@ pub const QUERIES: &[(Rows, &str)] = &[
     (Same, "SELECT status, count(*) FROM orders WHERE input_file_name() LIKE '%2.parquet' GROUP BY status"),
     (Same, "SELECT input_file_name(), count(*), min(order_id) FROM orders GROUP BY 1"),
     (Same, "SELECT file_row_index(), order_id FROM orders WHERE order_id < 2010"),
-    // Decimals, and aggregations that scans make.
+    // Decimals, and aggregations at scans.
     (Same, "SELECT * FROM sales WHERE sale % 50 = 7"),
     (Same, "SELECT price, rate FROM sales WHERE rate < 0.05 AND price >= 1000.00 AND quantity IN (1, 5, 7)"),
     (Same, "SELECT sale FROM sales WHERE price = quantity OR rate <> 0.10 AND long > 5"),

@@ -1,6 +1,6 @@
-//! The tables that the tests query: small, but of many row groups, and of every shape that matters.
+//! The tables that the tests query: small, but with many row groups, and of every shape that matters.
 //!
-//! Written once per process into a temporary folder. All values follow from the row number, so that the
+//! They are written once per process into a temporary folder. All values follow from the row number, so the
 //! files are the same in every run.
 
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ pub const EVENTS: i64 = 12_000;
 /// Rows per row group of `events`.
 pub const EVENTS_PER_ROW_GROUP: usize = 600;
 
-/// The folder with all tables.
+/// Returns the folder with all tables.
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     FOLDER
@@ -35,7 +35,7 @@ pub fn folder() -> &'static Path {
         .path()
 }
 
-/// The statements that declare the tables.
+/// Returns the statements that declare the tables.
 pub fn declarations() -> Vec<String> {
     let root = folder().display();
     let table = |name: &str, path: &str| {
@@ -95,7 +95,8 @@ pub fn write(path: &Path, batch: &RecordBatch, properties: WriterProperties) {
     writer.close().expect("close");
 }
 
-/// Writes a folder for each key, which the name says, with a file of one column in row groups of so many rows.
+/// Writes a folder for each key with a file of one column, in row groups of so many rows. The folder's name
+/// states the key.
 pub fn write_folders(
     root: &Path,
     keys: Range<i64>,
@@ -112,13 +113,13 @@ pub fn write_folders(
     }
 }
 
-/// A column `n` of the numbers from `from` on.
+/// Returns a column `n` of `rows` numbers, starting at `from`.
 pub fn numbers(from: i64, rows: i64) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + rows));
     RecordBatch::try_from_iter([("n", numbers)]).expect("numbers")
 }
 
-/// Properties with this many rows per row group.
+/// Returns properties with this many rows per row group.
 pub fn row_groups(rows: usize) -> WriterPropertiesBuilder {
     WriterProperties::builder().set_max_row_group_row_count(Some(rows))
 }
@@ -131,7 +132,7 @@ fn events_properties() -> WriterPropertiesBuilder {
         .set_column_bloom_filter_enabled("code".into(), true)
 }
 
-/// A value that looks random and is not.
+/// Returns a pseudo-random value.
 fn mix(i: i64) -> i64 {
     let mut x = (i as u64).wrapping_add(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -299,8 +300,8 @@ pub fn orders(part: i64) -> RecordBatch {
     .expect("the orders")
 }
 
-/// Decimals that files store in 32, 64 and more bits, with nulls and without, and keys of several kinds. In one
-/// part `wild` has values that products in 64 bits do not hold.
+/// Decimals that files store in 32, 64 and more bits, with and without nulls, and keys of several kinds. In
+/// one part, products of `wild` exceed 64 bits.
 fn sales(part: i64) -> RecordBatch {
     let rows = || part * 2100..(part + 1) * 2100;
     let decimals = |precision, scale, value: &dyn Fn(i64) -> Option<i128>| -> ArrayRef {
@@ -412,7 +413,7 @@ fn write_evolving(folder: &Path) {
     }
 }
 
-/// A file with timestamps in the deprecated 96-bit form, as other systems still write them.
+/// A file with timestamps in the deprecated 96-bit form, which other systems still write.
 fn write_int96(path: &PathBuf) {
     let schema = parse_message_type("message m { REQUIRED INT64 n; OPTIONAL INT96 t; }").expect("a schema");
     let file = File::create(path).expect("create the file");

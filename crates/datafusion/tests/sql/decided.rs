@@ -1,5 +1,5 @@
-//! Conjuncts that the statistics of a row group decide: results are those of plain DataFusion, and what is not
-//! needed is not read.
+//! Conjuncts that the statistics of a row group decide. Results are those of plain DataFusion, and unneeded
+//! data are not read.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -50,7 +50,7 @@ fn table() -> RecordBatch {
     let f: ArrayRef = Arc::new(Float64Array::from_iter_values(
         rows().map(|i| if group(i) == 3 && i % 5 == 0 { f64::NAN } else { i as f64 }),
     ));
-    // Told apart only behind what statistics keep of it.
+    // The texts differ only behind the prefix that statistics keep.
     let s: ArrayRef =
         Arc::new(StringArray::from_iter_values(rows().map(|i| format!("prefix-{}-{:05}", group(i) / 4, i))));
     let unknown: ArrayRef = Arc::new(rows().map(Some).collect::<Int64Array>());
@@ -82,7 +82,7 @@ async fn declare(ctx: &SessionContext) {
     for statement in [
         format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{path}'"),
         format!("CREATE EXTERNAL TABLE o ({columns}) STORED AS PARQUET WITH ORDER (k ASC) LOCATION '{path}'"),
-        // Statistics are of another type than the table's column.
+        // Statistics have another type than the table's column.
         format!(
             "CREATE EXTERNAL TABLE c (k INT, v DOUBLE, d DECIMAL(20, 4)) STORED AS PARQUET LOCATION '{path}'"
         ),
@@ -224,7 +224,7 @@ async fn in_table_order_the_key_is_read_everywhere_and_decoded_where_it_decides(
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
     let ctx = session(&engine, Variant::Single).await;
     let plan = run(&ctx, "SELECT v FROM o WHERE k >= 250 AND k < 3750 ORDER BY k").await;
-    // The key is part of what an ordering needs only if it is put out.
+    // The key is part of an ordering only if it is in the output.
     let read = engine.stats().bytes_read;
     let both = bytes(V, 0..ROW_GROUPS) + bytes(K, 0..ROW_GROUPS);
     assert!(read <= both, "{read} of {both} bytes");
@@ -240,7 +240,7 @@ async fn a_filter_that_is_decided_everywhere_reads_nothing() {
     assert_eq!(counter(&plan, "sorted", "bytes_spared"), bytes(K, 0..ROW_GROUPS) as usize);
     assert_eq!(engine.stats().bytes_read, 0);
     assert_eq!(support::number(&ctx, "SELECT count(*) FROM t WHERE k >= 0 AND k < 100000").await, ROWS);
-    // Where the range ends, the key is counted.
+    // At the end of the range the key is read.
     assert_eq!(support::number(&ctx, "SELECT count(*) FROM t WHERE k >= 250").await, ROWS - 250);
     assert_eq!(engine.stats().bytes_read, bytes(K, 0..1));
 }
@@ -254,7 +254,7 @@ async fn a_conjunct_stays_where_nulls_or_nan_are_or_nothing_is_known() {
         ("n IS NOT NULL", ROW_GROUPS - 1),
         ("f >= 0", 0),
         ("unknown >= 0", 0),
-        // Eight bytes are known of each bound: 'prefix-0' at least, below 'prefix-1' or 'prefix-2'.
+        // Bounds keep eight bytes: 'prefix-0' at least, below 'prefix-1' or 'prefix-2'.
         ("s >= 'prefix-0'", ROW_GROUPS),
         ("s > 'prefix-0-0'", ROW_GROUPS / 2),
     ] {

@@ -1,4 +1,4 @@
-//! Filters that joins and top-k operators fill in while the query runs reach the scan.
+//! Filters that joins and top-k operators fill during execution reach the scan.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 
 const ROW_GROUPS: usize = EVENTS as usize / EVENTS_PER_ROW_GROUP;
 
-/// The counters of all cooperative scans of a plan that has been run.
+/// The counters of all cooperative scans of an executed plan.
 struct Counters<'a> {
     name: &'a str,
     table: &'a str,
@@ -41,7 +41,7 @@ pub async fn run(ctx: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
     plan
 }
 
-/// A counter of the cooperative scans whose files have `table` in their path.
+/// Returns a counter of the cooperative scans whose files have `table` in their path.
 pub fn counter(plan: &Arc<dyn ExecutionPlan>, table: &str, name: &str) -> usize {
     let mut counters = Counters { name, table, total: 0 };
     accept(plan.as_ref(), &mut counters).expect("a visit");
@@ -79,8 +79,8 @@ async fn an_empty_build_side_reads_nothing_of_the_probe_side() {
     assert_eq!(counter(&plan, "events", "chunks_delivered"), 0);
 }
 
-/// Joins whose probe side is a scan, of all kinds and with keys of all kinds: null, repeated, computed, short decimals,
-/// values that fail to compute for rows that nobody wants.
+/// Joins with a scan as probe side, of all kinds and with all kinds of keys: null, repeated, computed, short
+/// decimals, and values whose computation fails for unwanted rows.
 const JOINS: &[&str] = &[
     "SELECT e.id, e.amount FROM dims d JOIN events e ON e.dim = d.dim_id WHERE d.grp = 3",
     "SELECT e.id FROM dims d JOIN events e ON e.dim = d.dim_id WHERE d.grp = 3 AND e.tiny > 250",
@@ -138,16 +138,16 @@ async fn a_scan_leaves_rows_behind_that_a_join_would_drop() {
     // A seventh of the dims, and so of the events, match.
     let selective = dropped(JOINS[0]).await;
     assert!(selective > EVENTS as usize * 4 / 5, "{selective}");
-    // All match: the filter is found to be useless.
+    // All match: the filter turns out to be useless.
     let all = "SELECT e.id FROM dims d JOIN events e ON e.dim = d.dim_id WHERE d.grp < 99";
     assert_eq!(dropped(all).await, 0);
-    // The scan sees what a limit counts before the join does.
+    // A limit counts the scan's rows before the join.
     let limited =
         "SELECT e.id FROM dims d JOIN (SELECT * FROM events LIMIT 500) e ON e.dim = d.dim_id WHERE d.grp = 1";
     assert_eq!(dropped(limited).await, 0);
 }
 
-/// Zeros of both signs are equal and have other bits.
+/// Zeros of both signs are equal and differ in bits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn zeros_of_both_signs_meet() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -169,7 +169,7 @@ async fn zeros_of_both_signs_meet() {
         for (kind, columns) in [
             ("JOIN", "a.id, b.id"),
             ("RIGHT JOIN", "a.id, b.id"),
-            // Which column is constant is forgotten where a join puts nulls in its place.
+            // A constant column is forgotten if a join replaces it by nulls.
             ("LEFT JOIN", "a.id, b.id, b.one"),
             ("LEFT SEMI JOIN", "a.id"),
             ("RIGHT ANTI JOIN", "b.id"),
@@ -188,7 +188,7 @@ async fn zeros_of_both_signs_meet() {
     }
 }
 
-/// Values of which the least and the greatest do not say which rows meet.
+/// Keys whose least and greatest value do not tell which rows match.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_that_are_equal_otherwise_meet() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -210,12 +210,12 @@ async fn keys_that_are_equal_otherwise_meet() {
         let set = format!("SET datafusion.execution.parquet.pushdown_filters = {applied}");
         support::rows(&ctx, &set).await.expect(&set);
         for (sql, expected) in [
-            // Several prices are one number; as statistics have them, 1.38 is above 1.
+            // Several prices round to one number; in statistics, 1.38 is above 1.
             (
                 "SELECT count(*) FROM numbers JOIN prices ON number = CAST(price AS BIGINT) WHERE number < 2",
                 "1",
             ),
-            // Arrays of nothing but nulls count none, so that a filter of the join does not ask for null.
+            // Arrays of type null count no nulls, so a filter of the join does not search for null.
             ("SELECT count(*) FROM nothing a JOIN nothing b ON a.key IS NOT DISTINCT FROM b.key", "9"),
             (
                 "SELECT count(*) FROM nothing a RIGHT ANTI JOIN nothing b ON a.key IS NOT DISTINCT FROM b.key",
@@ -232,8 +232,8 @@ async fn keys_that_are_equal_otherwise_meet() {
     }
 }
 
-/// DataFusion looks for the least and the greatest key, and ends queries of some types of keys for that. In its plans a rounded
-/// decimal may have another type than the key that it is compared with.
+/// DataFusion computes the least and the greatest key, and fails for some types of keys. In its plans a
+/// rounded decimal may have another type than the key with which it is compared.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_without_bounds_are_joined() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -267,8 +267,8 @@ async fn keys_without_bounds_are_joined() {
     }
 }
 
-/// A join says which rows of a small table are wanted, and what is left of them filters a large one: not only if the small
-/// table happens to be read late.
+/// A join filters a small table, and the rest of it filters a large one, whether or not the small table
+/// happens to be read late.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn filters_pass_from_join_to_join_through_small_tables() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -315,7 +315,7 @@ async fn filters_pass_from_join_to_join_through_small_tables() {
     }
 }
 
-/// In each file the filter is about one column, and its answer is about a folder as well.
+/// In each file the filter has one column, and its answer also depends on the folder.
 #[tokio::test]
 async fn keys_of_one_folder_are_not_those_of_another() {
     const FOLDERS: i64 = 6;
@@ -332,14 +332,14 @@ async fn keys_of_one_folder_are_not_those_of_another() {
         coscan.ctx.plain_sql(&sql).await.expect(&sql);
         for keys in ["a.k = b.k AND a.k = b.p", "a.k = b.p AND a.k = b.k", "a.k = b.k AND a.p = b.p"] {
             let sql = format!("SELECT count(*) FROM (SELECT DISTINCT k, p FROM t) a JOIN t b ON {keys}");
-            // Each of the pairs meets the rows of one key in one folder.
+            // Each of the pairs matches the rows of one key in one folder.
             let expected = FOLDERS * FOLDERS * ROWS_OF_A_KEY;
             assert_eq!(support::number(&coscan.ctx, &sql).await, expected, "{partition}: {sql}");
         }
     }
 }
 
-/// A scan must not skip rows for a function that has its value while another of the list has none yet.
+/// A scan must not skip rows because one function of the list has its value, while another has none yet.
 /// <https://github.com/apache/datafusion/issues/25147>
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn min_and_max_together_need_the_rows_of_both() {

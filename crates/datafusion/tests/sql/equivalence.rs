@@ -1,5 +1,5 @@
-//! Every query of the corpus gives the same result as plain DataFusion: under every policy, alone and 16
-//! at a time, with a buffer just above the minimum and with a large one.
+//! Every query of the corpus gives the same result as plain DataFusion. The tests use every policy, one query
+//! alone and 16 at a time, with a buffer just above the minimum and with a large one.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::prelude::SessionContext;
 use crate::corpus::{QUERIES, Rows};
 use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 
-/// What plain DataFusion says.
+/// The answers of plain DataFusion.
 async fn expected() -> Arc<Vec<Vec<String>>> {
     static EXPECTED: tokio::sync::OnceCell<Arc<Vec<Vec<String>>>> = tokio::sync::OnceCell::const_new();
     let compute = || async {
@@ -55,7 +55,7 @@ async fn smallest_buffer(policy: registry::PolicyName) -> u64 {
     let engine = support::engine(policy, LARGE_BUFFER);
     let ctx = support::session(&engine, Variant::Default).await;
     let queries: Vec<&str> = QUERIES.iter().map(|(_, sql)| *sql).collect();
-    // Just above: the sizes of footers and the like differ between variants of a plan.
+    // Just above: the sizes of footers and other metadata differ between variants of a plan.
     support::minimum_buffer(&ctx, &engine, &queries).await * 21 / 20
 }
 
@@ -91,7 +91,7 @@ async fn every_query_under_every_policy() {
     }
 }
 
-/// The corpus would prove nothing if the scans were left to DataFusion.
+/// If the scans were left to DataFusion, the corpus would prove nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_table_is_read_cooperatively() {
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);

@@ -55,7 +55,7 @@ async fn executions_that_take_turns_do_not_cross() {
     for shared_context in [false, true] {
         let first = coscan.ctx.task_ctx();
         let second = if shared_context { Arc::clone(&first) } else { coscan.ctx.task_ctx() };
-        // One begins at the front, the other one at the back.
+        // One begins at the front, the other at the back.
         let mut streams = [Vec::new(), Vec::new()];
         for at in 0..=last {
             streams[0].push(open(&plan, at, &first));
@@ -88,7 +88,7 @@ async fn an_execution_after_one_that_was_given_up_is_whole() {
             assert_eq!(all_rows(&plan, &next).await, EVENTS, "once more");
         }
     }
-    // One that is open all the time, of another context.
+    // One of another context, which is open all the time.
     let context = coscan.ctx.task_ctx();
     let open_all_along = open(&plan, 2, &context);
     assert_eq!(all_rows(&plan, &coscan.ctx.task_ctx()).await, EVENTS);
@@ -143,7 +143,7 @@ async fn what_a_query_scans_is_counted_on_its_account_alone() {
     let coscan = support::context(&[]).await;
     let counted = async |id| {
         let account = Arc::new(QueryAccount::new(id, 1));
-        // A join and an aggregation: scans by several ways.
+        // A join and an aggregation: several kinds of scans.
         let sql = "SELECT sum(a.id) FROM events a JOIN (SELECT id, count(*) AS n FROM events GROUP BY id) b USING (id)";
         let frame = with_account(coscan.sql(sql).await.expect("a frame"), Arc::clone(&account));
         frame.collect().await.expect("rows");

@@ -1,12 +1,12 @@
-//! A long query beside streams of short ones has its share.
+//! A long query gets its share beside streams of short ones.
 //!
-//! Processors are shared in the runtime's order, in which every task that is ready has its turn: with n queries under way each
-//! needs about n times what it needs alone. For the device the bound is that of the policy (`coscan_core`, `tests/fairness.rs`),
-//! which is far weaker; that a long query has its share there, too, as long as the device is not saturated by short ones, is
-//! measured here and not promised.
+//! Processors are shared in the runtime's order, in which every ready task has its turn. With n queries in
+//! progress, each needs about n times its time alone. For the device the policy's bound applies
+//! (`coscan_core`, `tests/fairness.rs`), which is far weaker. If short queries do not saturate the device, a
+//! long query gets its share there, too. This is measured here and not promised.
 //!
-//! What is measured is processor time and bytes of a process of its own, not time: other programs on the machine change nothing
-//! about them.
+//! The test measures processor time and bytes of a separate process instead of time, so that other programs
+//! on the machine do not change the result.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -23,11 +23,12 @@ use crate::data::{row_groups, write};
 const ROWS: i64 = 6_000_000;
 const ROWS_OF_A_CHUNK: i64 = 20_000;
 
-/// So many short queries are under way at any time.
+/// Short queries in progress at any time.
 const STREAMS: usize = 4;
 
-/// Until the long query is over, all queries together take at most so many times what it takes alone, for each query under way.
-/// With equal shares it would be 1; the rest is for caches that others empty.
+/// Bound on the cost of all queries together until the long query ends, relative to the long query alone
+/// times the number of queries. With equal shares it would be 1. The rest is for caches that other queries
+/// evict.
 const SLACK: f64 = 2.0;
 
 /// Set in the process that measures.
@@ -52,17 +53,18 @@ async fn open(builder: CoscanContextBuilder, folder: &tempfile::TempDir) -> Cosc
     coscan
 }
 
-/// What a query and everything beside it took.
+/// The cost of a query and of everything beside it.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     processor_s: f64,
     bytes: f64,
 }
 
-/// What this process has taken until now.
+/// The cost of this process so far.
 fn cost(coscan: &CoscanContext) -> Cost {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("this process");
-    // After the name, which may hold anything: user and system time are the fields 14 and 15, in hundredths of a second.
+    // After the name, which may hold any characters: user and system time are the fields 14 and 15, in
+    // hundredths of a second.
     let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
     let ticks = |at: usize| fields[at].parse::<f64>().expect("a number");
     Cost { processor_s: (ticks(11) + ticks(12)) / 100.0, bytes: coscan.engine.stats().bytes_read as f64 }
@@ -72,7 +74,7 @@ async fn run(ctx: &SessionContext, sql: &str) {
     ctx.plain_sql(sql).await.expect("a plan").collect().await.expect("rows");
 }
 
-/// The cost until a query is over, of everything.
+/// Returns the total cost until a query ends.
 async fn measured(coscan: &CoscanContext, sql: &str) -> Cost {
     let before = cost(coscan);
     run(&coscan.ctx, sql).await;

@@ -1,4 +1,4 @@
-//! What goes wrong in one query must not reach another, and leaves nothing behind in the engine.
+//! A fault in one query must not reach another query, and leaves nothing behind in the engine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ async fn dropped_streams_give_everything_back() {
             streams.push(stream);
         }
         drop(streams);
-        // The plan lives on; only the streams are gone.
+        // The plan is kept; only the streams are dropped.
         support::settled(&engine).await;
         let all = execute_stream(plan, context).expect("a stream");
         let rows: usize =
@@ -159,7 +159,7 @@ async fn dropped_streams_give_everything_back() {
     support::settled(&engine).await;
 }
 
-/// Puts a new version in a file's place, the way it is done where readers may be under way.
+/// Replaces a file in the way that is safe for concurrent readers.
 fn replace(path: &Path, batch: &RecordBatch) {
     let next = path.with_extension("next");
     data::write(&next, batch, data::row_groups(100).build());
@@ -199,7 +199,7 @@ async fn a_replaced_file_is_reported_and_then_read_anew() {
         let replaced = matches!(engine_error(&error), Some(EngineError::FileReplaced { file, .. }) if file.contains("0.parquet"));
         assert!(replaced, "{error}");
     }
-    // The listing may still be the old one; the failure makes the session look again.
+    // The listing may still be the old one. The failure makes the session list again.
     for _ in 0..2 {
         if support::rows(&ctx, "SELECT sum(n) FROM t").await.is_ok() {
             break;
@@ -224,7 +224,8 @@ async fn no_condition_is_dropped_by_the_statistics_of_another_version() {
     let location = folder.path().join("numbers");
     let declare = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/'", location.display());
     ctx.plain_sql(&declare).await.expect("declare").collect().await.expect("declare");
-    // By the statistics of the first version, one of these conditions is true and the other false for all rows.
+    // By the statistics of the first version, one of these conditions is true and the other false for all
+    // rows.
     let (all, none) = ("SELECT sum(n) FROM t WHERE n >= 10000", "SELECT sum(n) FROM t WHERE n < 10000");
     let sum = |from: i64| (from..from + 3000).sum::<i64>();
     assert_eq!(support::number(&ctx, all).await, sum(10_000));
@@ -262,8 +263,8 @@ async fn a_buffer_that_is_too_small_says_how_much_is_needed() {
     assert_eq!(rows.len(), EVENTS as usize);
 }
 
-/// A join of few rows that has no end in this test's life, in a runtime with one thread: the thread is still there for
-/// whoever gives up waiting.
+/// A join of few rows that does not end during this test, in a runtime with one thread. When the caller gives
+/// up waiting, the thread is free.
 #[test]
 fn joins_that_multiply_rows_let_others_run() {
     for sql in [

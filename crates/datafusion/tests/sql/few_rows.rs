@@ -1,4 +1,4 @@
-//! Tables of a few rows with nulls, in files, and what statements over them return.
+//! Small tables with nulls in files, and the answers to statements over them.
 
 use coscan_datafusion::CoscanContext;
 use coscan_sql::PlainSql;
@@ -17,10 +17,10 @@ const TABLES: &[(&str, &str, &str)] = &[
     ("jb", "k, y", "(2, 200), (3, 300)"),
 ];
 
-/// A statement and the rows that PostgreSQL 15 returns for it, sorted as texts.
+/// A statement and the rows of PostgreSQL 15, sorted as texts.
 pub type Answer = (&'static str, &'static [&'static str]);
 
-/// The tables, cooperative and as DataFusion reads them.
+/// The tables in a cooperative session and in plain DataFusion.
 pub struct FewRows {
     pub coscan: CoscanContext,
     pub plain: SessionContext,
@@ -64,12 +64,12 @@ impl FewRows {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// Why a statement fails.
+    /// Returns the error of a statement.
     pub async fn error(&self, sql: &str) -> String {
         rows(self.coscan.sql(sql).await).await.expect_err(sql).to_string()
     }
 
-    /// The plans of a statement.
+    /// Returns the plans of a statement.
     pub async fn explained(&self, sql: &str) -> String {
         rows(self.coscan.sql(&format!("EXPLAIN {sql}")).await).await.expect(sql).join("\n")
     }
@@ -86,7 +86,7 @@ impl FewRows {
     }
 }
 
-/// The rows as lines in their order as texts.
+/// Returns the rows as lines, sorted as texts.
 async fn rows(frame: Result<DataFrame>) -> Result<Vec<String>> {
     let mut rows = Vec::new();
     for batch in frame?.collect().await? {

@@ -1,4 +1,5 @@
-//! Filters that are filled while the query runs go to the columns they are about, and joins filter by each of their keys.
+//! Filters that are filled during execution go to the scans of their columns, and joins filter by each of
+//! their keys.
 
 use std::path::Path;
 
@@ -26,13 +27,13 @@ async fn set(ctx: &SessionContext, settings: &[&str]) {
     }
 }
 
-/// Exchanges below both sides of a join, which name columns as their input does.
+/// Puts exchanges below both sides of a join, which name columns as their input does.
 const PARTITIONED: [&str; 2] = [
     "optimizer.hash_join_single_partition_threshold = 0",
     "optimizer.hash_join_single_partition_threshold_rows = 0",
 ];
 
-/// In all of these the column of a filter has the name of another one that is in its way.
+/// In all of these, another column that is in the way has the name of the filter's column.
 const SAME_NAMES: &[&str] = &[
     "SELECT count(*), sum(a.k), sum(b.k) FROM a JOIN b ON a.x = b.x JOIN c ON b.k = c.k",
     "SELECT count(*), sum(a.k), sum(b.k) FROM c JOIN (a JOIN b ON a.x = b.x) ON b.k = c.k AND a.v = c.k % 7",
@@ -91,13 +92,13 @@ async fn keys_from_two_tables_filter_both() {
         ),
     ];
     tables(folder.path(), &[&plain, &coscan.ctx], &own).await;
-    // A group is left out as a whole where its key is not wanted.
+    // A group is left out as a whole if its key is not wanted.
     let least = "SELECT count(*), sum(m.least) FROM (SELECT value AS buyer, value AS first FROM generate_series(1, 50)) f \
                  JOIN (SELECT buyer, min(deal) AS least FROM deals GROUP BY buyer) m \
                  ON m.buyer = f.buyer AND m.least > f.first AND m.least % 1000 = f.first";
     let expected = support::rows(&plain, least).await.expect(least);
     assert_eq!(support::rows(&coscan.ctx, least).await.expect(least), expected);
-    // Rows may be read before all partitions of the build side are complete; then it is tried again.
+    // Rows may be read before all partitions of the build side are complete. Then the test tries again.
     let mut dropped = 0;
     for _ in 0..50 {
         let plan = run(&coscan.ctx, least).await;
@@ -121,7 +122,7 @@ async fn keys_from_two_tables_filter_both() {
     }
 }
 
-/// The build side of the step is another one each time.
+/// The build side differs in each step.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recursive_query_filters_by_no_keys_of_an_earlier_step() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! Files of odd writers through SQL, by every path: DataFusion's own scans, cooperative ones, filters in the scan, point
-//! reads. Values are those that pyarrow and DuckDB read of such files.
+//! Files of odd writers through SQL, by every path: DataFusion's own scans, cooperative ones, filters in the
+//! scan, point reads. Expected values are those that pyarrow and DuckDB read.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use crate::cases::{self, Alone, Case};
 use crate::support::{self, LARGE_BUFFER, Variant, rows};
 use crate::thrift::Node;
 
-/// How a session reads its tables.
+/// The scans of a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum By {
     /// Small tables by DataFusion, without the optimizer rule.
     Off,
     /// Small tables by DataFusion.
     Default,
-    /// Small tables by DataFusion, which filters them while it reads.
+    /// Small tables by DataFusion, with filters in its scan.
     FiltersBelow,
     Cooperation,
     FiltersInScans,
@@ -131,7 +131,7 @@ async fn files_of_odd_writers_are_read_by_every_path() {
     }
 }
 
-/// When one of these is right, the repair can go.
+/// If one of these is right, the repair can be removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn plain_datafusion_alone_refuses_most_of_them() {
     let mut read = Vec::new();
@@ -182,7 +182,7 @@ async fn negative_rows_are_an_error_that_names_file_and_row_group() {
             error.contains("negative.parquet") && error.contains("row group 0 has -1 rows"),
             "{by:?}: {error}"
         );
-        // With columns that are declared, the footer is read by the query.
+        // With declared columns, the query reads the footer.
         let declared =
             format!("CREATE EXTERNAL TABLE t (a BIGINT) STORED AS PARQUET LOCATION '{}'", path.display());
         rows(&ctx, &declared).await.expect("a table");

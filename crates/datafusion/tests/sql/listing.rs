@@ -1,6 +1,6 @@
-//! Which files are in a table, and which keys their folders state.
+//! The files of a table, and the keys that their folders state.
 //!
-//! Right values are those of DuckDB 2.0, pyarrow 26 and polars 2.1, which agree but where it is said.
+//! Expected values are those of DuckDB 2.0, pyarrow 26 and polars 2.1, which agree except where noted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ async fn keys_have_types() {
     let days = files(&["d=2024-01-31/a.parquet", "d=2024-02-01/a.parquet"]);
     expect(days.path(), "SELECT v, d FROM t WHERE d >= '2024-02-01'", &["2 | 2024-02-01"]).await;
     expect(days.path(), "SELECT extract(month FROM d) FROM t WHERE d = DATE '2024-01-31'", &["1"]).await;
-    // As DuckDB; polars and pyarrow take months for numbers.
+    // As in DuckDB; polars and pyarrow read months as numbers.
     let months = files(&["m=01/a.parquet", "m=10/a.parquet"]);
     expect(months.path(), "SELECT max(m), min(m) FROM t", &["10 | 01"]).await;
     expect(months.path(), "SELECT v FROM t WHERE m = '01'", &["1"]).await;
@@ -227,7 +227,7 @@ async fn columns_can_be_declared() {
     }
 }
 
-/// A store with the marker of a folder, as the consoles of object stores make them.
+/// A store with a folder marker, as the consoles of object stores create it.
 async fn marked_store(folder: &Path, names: &[&str]) -> Arc<dyn ObjectStore> {
     let store = InMemory::new();
     for name in names {
@@ -283,7 +283,7 @@ async fn paths_are_tables() {
     assert!(rows(&coscan.ctx, &missing).await.is_err());
 }
 
-/// When one of these fails, a mend of `table/` can go.
+/// If one of these fails, a correction in `table/` can be removed.
 #[tokio::test]
 async fn datafusion_alone_is_still_wrong() {
     let ctx = support::plain(Variant::Default);

@@ -1,5 +1,5 @@
-//! Queries that want more memory than there is: they wait, spill and run again, and what no setting can make fit is an
-//! error that says which query and how much.
+//! Queries that want more memory than there is: they wait, spill and run again. If no setting makes a query
+//! fit, the error names the query and the amount.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use crate::support::QUERY_ENDS_AFTER;
 
 const ROWS: i64 = 30_000;
 
-/// A table of long strings: `id` and `g` are different in every row, `h` in every tenth.
+/// A table of long strings. `id` and `g` differ in every row, `h` in every tenth.
 fn table() -> tempfile::NamedTempFile {
     let file = tempfile::Builder::new().suffix(".parquet").tempfile().unwrap();
     let text = |n: i64, salt: i64| format!("{:08}-{salt}", n * 7919 % 99_999_989).repeat(12);
@@ -62,7 +62,8 @@ async fn plain(file: &tempfile::NamedTempFile) -> SessionContext {
     plain
 }
 
-/// Nobody is at the door or behind it, and the buffer has grown back. Operators end in tasks of their own.
+/// Waits until no query is waiting or admitted and the buffer has grown back. Operators end in tasks of their
+/// own.
 async fn nothing_is_left(coscan: &CoscanContext) {
     nothing_is_left_beside(coscan, coscan.engine.buffer_bytes()).await;
 }
@@ -107,7 +108,7 @@ async fn queries_that_do_not_fit_beside_each_other_finish_all_the_same() {
     nothing_is_left(&coscan).await;
 }
 
-/// A buffer whose size is a default has what operators leave, and gives it back when they need it.
+/// A buffer of default size gets the memory that operators leave, and returns it when they need it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_buffer_has_what_operators_leave_until_they_need_it() {
     const MIB: u64 = 1 << 20;
@@ -150,7 +151,7 @@ async fn the_buffer_has_what_operators_leave_until_they_need_it() {
     assert_eq!(coscan.engine.usage().budget, 64 * MIB, "somebody wants this much");
 }
 
-/// A hash join of a small table is kept in its plan, and what it has taken is there when the query runs again.
+/// A plan keeps the hash join of a small table with its memory, also when the query runs again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_that_runs_again_does_not_wait_for_what_its_own_plan_keeps() {
     let file = table();
@@ -165,14 +166,14 @@ async fn a_query_that_runs_again_does_not_wait_for_what_its_own_plan_keeps() {
     let again = tokio::time::timeout(QUERY_ENDS_AFTER, collect(kept.clone(), task));
     let batches = again.await.expect("it waits for itself").unwrap();
     assert_eq!(pretty_format_batches(&batches).unwrap().to_string(), rows(&plain, sql).await.unwrap());
-    // Somebody else wants everything while the plan is kept.
+    // Another query wants all memory while the plan is kept.
     let other = "SELECT count(*), min(a.h) FROM t a JOIN t b ON a.g = b.g WHERE a.id > b.id - 1";
     let other_rows = tokio::time::timeout(QUERY_ENDS_AFTER, rows(&coscan.ctx, other)).await;
     assert_eq!(other_rows.expect("it waits for a plan").unwrap(), rows(&plain, other).await.unwrap());
     drop(kept);
 }
 
-/// Whatever the limit, the answer is right or there is none.
+/// Under any limit the answer is right or an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn small_limits_change_no_answer() {
     let file = table();
@@ -208,13 +209,13 @@ async fn small_limits_change_no_answer() {
     assert!(answers > queries.len(), "only {answers} had room");
 }
 
-/// Rows that were seen are not sent again: a query that is refused memory then fails.
+/// Rows that were output are not output again: a query that is then refused memory fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_seen_is_not_output_twice() {
     let file = table();
     let coscan = coscan(&file, CoscanContext::builder().memory_limit(2 << 20)).await;
     coscan.sql("SET coscan.buffer = '20MB'").await.unwrap();
-    // The first part is three megabytes of rows, the second a join whose table has no room.
+    // The first part is three megabytes of rows, the second a join whose table does not fit.
     let seen_first = "SELECT id, g FROM (SELECT id, g FROM t UNION ALL SELECT id, g FROM t) WHERE id < 15000";
     let no_room = "SELECT sum(x.id), max(y.g) FROM t x CROSS JOIN t y WHERE x.g > y.h AND x.id < 0";
     let sql = format!("{seen_first} UNION ALL {no_room}");
@@ -246,7 +247,8 @@ async fn what_was_seen_is_not_output_twice() {
     nothing_is_left(&coscan).await;
 }
 
-/// A query dropped after any number of polls, at the door, while it runs and between runs, leaves nothing.
+/// A query that is dropped after any number of polls, while it waits, while it runs and between runs, leaves
+/// nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_gives_up_anywhere_leaves_nothing() {
     let file = table();
@@ -265,7 +267,7 @@ async fn whoever_gives_up_anywhere_leaves_nothing() {
     nothing_is_left(&coscan).await;
 }
 
-/// A reader that has stopped keeps what its query has, and nobody waits for it.
+/// The query of a reader that has stopped keeps its memory, and other queries do not wait for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_stops_keeps_nobody_at_the_door() {
     let file = table();
@@ -273,7 +275,7 @@ async fn a_reader_that_stops_keeps_nobody_at_the_door() {
     let sorted = "SELECT g, h, id FROM t ORDER BY h, g";
     let mut stopped = coscan.sql(sorted).await.unwrap().execute_stream().await.unwrap();
     stopped.next().await.unwrap().unwrap();
-    // The first one's promise is more than half of this, so the next has to wait.
+    // The first one's promise is more than half of this, so the next must wait.
     coscan.sql("SET coscan.query_memory = '10MB'").await.unwrap();
     let next = tokio::time::timeout(
         QUERY_ENDS_AFTER,
@@ -286,7 +288,7 @@ async fn a_reader_that_stops_keeps_nobody_at_the_door() {
     nothing_is_left(&coscan).await;
 }
 
-/// A limit of a session's own is no reason to make others wait: its queries make do with less.
+/// A session's own limit does not make other queries wait: its queries manage with less.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_limit_of_a_session_makes_its_own_queries_frugal() {
     let file = table();
@@ -299,7 +301,7 @@ async fn the_limit_of_a_session_makes_its_own_queries_frugal() {
     for mib in [3, 12] {
         let builder = CoscanContext::builder().engine(coscan.engine.clone()).memory_limit(mib << 20);
         let limited = self::coscan(&file, builder).await;
-        // It may not wait for the holder: that is waited for longer than this.
+        // It must not wait for the holder, because that wait is longer than this.
         limited.sql("SET coscan.queue_timeout_s = 1").await.unwrap();
         match rows(&limited.ctx, sql).await {
             Ok(answer) => assert_eq!(answer, rows(&plain, sql).await.unwrap()),
@@ -313,8 +315,8 @@ async fn the_limit_of_a_session_makes_its_own_queries_frugal() {
     nothing_is_left(&coscan).await;
 }
 
-/// Queries without load control are within the limit, too, and are not charged twice when they come through a session's
-/// own pool.
+/// Queries without load control are within the limit, too, and are not charged twice when they come through a
+/// session's own pool.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queries_without_load_control_are_refused_what_is_beyond_the_limit() {
     let file = table();
@@ -333,7 +335,7 @@ async fn queries_without_load_control_are_refused_what_is_beyond_the_limit() {
     nothing_is_left(&coscan).await;
 }
 
-/// Refuses plans with joins by sorting, as DataFusion does now and then.
+/// Refuses plans with sort-merge joins, as DataFusion does occasionally.
 #[derive(Debug)]
 struct HashJoinsOnly;
 
@@ -383,7 +385,7 @@ async fn what_cannot_fit_says_which_query_and_how_much() {
     let file = table();
     let coscan = coscan(&file, CoscanContext::builder().memory_limit(1 << 20)).await;
     coscan.sql("SET coscan.buffer = '20MB'").await.unwrap();
-    // What an aggregate collects cannot be written out.
+    // The collected values of this aggregate cannot be spilled.
     let sql = "SELECT count(*) FROM (SELECT array_agg(g) OVER (ORDER BY id) AS a FROM t) WHERE a IS NOT NULL";
     let sql = format!("{sql} UNION ALL SELECT sum(x.id) FROM t x CROSS JOIN t y WHERE x.g < y.h");
     let error = rows(&coscan.ctx, &sql).await.unwrap_err().to_string();
@@ -391,7 +393,7 @@ async fn what_cannot_fit_says_which_query_and_how_much() {
         error.contains("does not fit") && error.contains("coscan.query_memory is 1048576 bytes"),
         "{error}"
     );
-    // A run with half of the memory is left out if the first one had more than a quarter.
+    // A run with half of the memory is skipped if the first one had more than a quarter.
     let last_run = error.contains("in run 4") || error.contains("in run 5");
     assert!(error.contains("It is: ") && last_run, "{error}");
     rows(&coscan.ctx, "SELECT count(*) FROM t").await.expect("the session has its tables");
@@ -402,7 +404,7 @@ async fn who_waits_is_seen_with_whom_it_waits_for_and_gives_up_when_told_to() {
     let file = table();
     let coscan = coscan(&file, CoscanContext::builder().memory_limit(8 << 20)).await;
     let sorted = "SELECT g, h, id FROM t ORDER BY h, g";
-    // Somebody reads a little and then stops.
+    // A reader reads a little and then stops.
     let mut holder = coscan.sql(sorted).await.unwrap().execute_stream().await.unwrap();
     holder.next().await.unwrap().unwrap();
     coscan.sql("SET coscan.query_memory = 4194304").await.unwrap();
@@ -435,7 +437,8 @@ async fn who_waits_is_seen_with_whom_it_waits_for_and_gives_up_when_told_to() {
     rows(&coscan.ctx, sorted).await.unwrap();
 }
 
-/// DataFusion's nested loop join answers wrongly when it is refused memory and joins in parts: it is not made to.
+/// DataFusion's nested loop join answers wrongly if it is refused memory and joins in parts. This is
+/// prevented.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_nested_loop_join_without_memory_fails_or_runs_again() {
     let file = table();
@@ -472,8 +475,8 @@ async fn a_nested_loop_join_without_memory_fails_or_runs_again() {
     assert!(answers[0] >= queries.len() && answers[1] >= queries.len(), "{answers:?}");
 }
 
-/// DataFusion's partial aggregation over grouping sets claims an order that its rows do not have, and when it is refused
-/// memory passes groups on more than once: the final one believed the order and gave them more than once.
+/// DataFusion's partial aggregation over grouping sets declares an order that its rows do not have. If it is
+/// refused memory, it emits groups more than once, and the final one relies on the order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn groups_of_sets_come_once_without_memory() {
     let file = table();

@@ -60,5 +60,5 @@ mod cases;
 #[path = "../corruption/thrift.rs"]
 mod thrift;
 
-// For `cases`, which another crate's tests share.
+// For `cases`, which is shared with another crate's tests.
 use datafusion::{arrow, parquet};

@@ -1,4 +1,5 @@
-//! Tables of many small files: planned in batches, and read ahead no further than a query that ends early can bear.
+//! Tables of many small files: planned in batches, and read ahead only as far as is acceptable for a query
+//! that ends early.
 
 use std::fs::File;
 use std::path::Path;
@@ -20,7 +21,7 @@ use crate::support::{self, LARGE_BUFFER, Variant, rows};
 const FILES: i64 = 150;
 const ROWS: i64 = 40;
 
-/// A file whose schema is one of six, some of which have the same columns in Parquet.
+/// A file with one of six schemas, some of which have the same columns in Parquet.
 fn write(dir: &Path, at: i64) {
     let ids = || at * ROWS..(at + 1) * ROWS;
     let id: ArrayRef = Arc::new(Int64Array::from_iter_values(ids()));
@@ -117,7 +118,7 @@ async fn a_limit_reads_few_of_many_files() {
         declare(&ctx, dir.path()).await;
         assert_eq!(rows(&ctx, sql).await.unwrap().len(), 3);
         support::settled(&engine).await;
-        // What four workers take, two chunks ahead for each, and as many more as may be loaded at once.
+        // The chunks of four workers, two chunks ahead for each, and as many more as may be loaded at once.
         let loads = engine.stats().loads;
         assert!(loads <= 4 + 2 * 4 + 4, "{loads} loads of {FILES} files: {sql}");
     }

@@ -1,5 +1,5 @@
-//! Decimals beside floating-point numbers, which plain DataFusion computes as decimals of fifteen places. What is expected are the
-//! answers of PostgreSQL 15 and DuckDB, except that decimals here have one scale.
+//! Decimals with floating-point numbers, which plain DataFusion converts to decimals of fifteen places.
+//! Expected are the answers of PostgreSQL 15 and DuckDB, except that decimals have one scale.
 
 use datafusion::prelude::SessionContext;
 
@@ -61,7 +61,7 @@ const WRONG: &[Case] = &[
     ("SELECT i FROM t WHERE d = f", &["4"]),
 ];
 
-/// Nothing is refused or wrong.
+/// Plain DataFusion is right, too.
 const AS_EVER: &[Case] = &[
     ("SELECT i FROM t WHERE d = 16.74 OR d = 0.1", &["1", "5"]),
     ("SELECT i FROM t WHERE d BETWEEN 0.06 + 0.04 AND 0.07 + 0.03", &["1"]),
@@ -76,7 +76,7 @@ const AS_EVER: &[Case] = &[
     ("SELECT i, nvl(d, x) FROM t WHERE i IN (1, 6)", &["1 | 0.1", "6 | 2.5"]),
 ];
 
-/// Decimals with literals stay decimals. The last is what plain DataFusion has.
+/// Decimals with literals stay decimals. The last column is the value of plain DataFusion.
 const LITERALS: &[(&str, &str, &str)] = &[
     ("SELECT coalesce(d, 0.5) FROM t WHERE i = 6", "0.50", "0.500000000000000"),
     ("SELECT greatest(d, 0.125) FROM t WHERE i = 1", "0.125", "0.125000000000000"),

@@ -1,8 +1,9 @@
-//! Names of columns that are ambiguous or have a schema, and the types of EXCEPT and INTERSECT: as in PostgreSQL 15.
+//! Ambiguous column names and names with a schema, and the types of EXCEPT and INTERSECT: as in PostgreSQL
+//! 15.
 
 use crate::few_rows::{Answer, FewRows};
 
-/// The rows of PostgreSQL; DuckDB returns the same for the numbers.
+/// The rows of PostgreSQL. For the numbers, DuckDB returns the same.
 const WRONG_IN_DATAFUSION: &[Answer] = &[
     ("SELECT 9007199254740993 INTERSECT SELECT 9007199254740992::double", &["9007199254740992.0"]),
     ("SELECT 9007199254740993 EXCEPT SELECT 1.5::double", &["9007199254740992.0"]),
@@ -50,7 +51,7 @@ async fn datafusion_is_still_wrong() {
     FewRows::open().await.assert_wrong_in_datafusion(WRONG_IN_DATAFUSION).await;
 }
 
-/// Names that PostgreSQL refuses, and DataFusion itself takes.
+/// Names that PostgreSQL refuses and DataFusion itself accepts.
 const REFUSED: &[(&str, &str)] = &[
     ("SELECT k FROM (SELECT l.k, r.k FROM l JOIN r ON l.k = r.k) AS x", "Ambiguous reference"),
     ("SELECT x.k FROM (SELECT l.k, r.k FROM l JOIN r ON l.k = r.k) AS x", "Ambiguous reference"),

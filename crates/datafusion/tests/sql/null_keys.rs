@@ -1,5 +1,5 @@
-//! Joins by IS NOT DISTINCT FROM and by equality at once, which plain DataFusion makes keys of one kind. What is expected are the
-//! answers of PostgreSQL 15.
+//! Joins with both IS NOT DISTINCT FROM and equality, which plain DataFusion turns into keys of one kind.
+//! Expected are the answers of PostgreSQL 15.
 
 use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 

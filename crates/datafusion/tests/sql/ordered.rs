@@ -1,5 +1,5 @@
-//! Aggregations and joins chunk by chunk: random clustered tables, and what plain DataFusion says of them, under every policy,
-//! alone and 16 at a time.
+//! Aggregations and joins chunk by chunk, over random clustered tables. The rows are those of plain
+//! DataFusion, under every policy, alone and 16 at a time.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -20,17 +20,17 @@ use parquet::file::properties::WriterProperties;
 
 use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 
-/// How a table is laid out.
+/// The layout of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     descending: bool,
     nulls_first: bool,
     nulls: bool,
-    /// Rows of a row group are in no order.
+    /// Whether the rows of a row group are in no order.
     shuffled: bool,
-    /// The order is declared.
+    /// Whether the order is declared.
     declared: bool,
-    /// Files are listed in another order than their keys have.
+    /// Whether files are listed in another order than that of their keys.
     files_backwards: bool,
     key: Key,
 }
@@ -76,7 +76,7 @@ impl Layout {
             keys[at].fill(None);
         }
         let numbers: ArrayRef = match self.key {
-            // As many digits everywhere, so that text has the order of numbers.
+            // The same number of digits everywhere, so that text has the order of numbers.
             Key::Text => {
                 let text = keys.iter().map(|key| key.map(|key| format!("key number {:06}", key + 1000)));
                 return Arc::new(text.collect::<StringArray>());
@@ -96,7 +96,7 @@ impl Layout {
     }
 }
 
-/// Writes a table with runs of equal keys of at most this many rows; returns the statement that declares it.
+/// Writes a table with runs of up to `longest` equal keys. Returns the statement that declares it.
 pub(crate) fn write_table(
     folder: &Path,
     name: &str,
@@ -118,7 +118,7 @@ pub(crate) fn write_table(
     let all = all.expect("columns of one length");
     let files = rng.usize(1..5);
     let group = *rng.choice(&[7, 60, 333, 1000]).expect("a length");
-    // Pages of the same rows in all columns, or of about the same bytes.
+    // Pages with the same rows in all columns, or with about the same bytes.
     let page_rows = *rng.choice(&[20, 50, 20_000]).expect("a length");
     let page_bytes = *rng.choice(&[1 << 20, 200]).expect("a size");
     let table = folder.join(name);
@@ -159,7 +159,7 @@ pub(crate) fn write_table(
     format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET {order} LOCATION '{}/'", table.display())
 }
 
-/// Writes two tables, `c` and `d`, that can be joined by their keys; returns their layouts and the statements that declare them.
+/// Writes two tables, `c` and `d`, that can be joined by their keys. Returns their layouts and declarations.
 pub(crate) fn write_both(folder: &Path, rng: &mut Rng) -> ([Layout; 2], [String; 2]) {
     let c = Layout::draw(rng);
     let d = Layout { key: c.key, ..Layout::draw(rng) };
@@ -242,7 +242,7 @@ fn joins_of_several(rng: &mut Rng) -> String {
     format!("SELECT {of}.k, count(*), {} FROM {from}{filter} GROUP BY {of}.k", sums.join(", "))
 }
 
-/// Sorted, unless the query has an order of its own.
+/// Returns the rows, sorted unless the query has an order.
 async fn answer(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
     let mut rows = support::rows(ctx, sql).await?;
     if !sql.contains("ORDER BY k") && !sql.contains("LIMIT") {
@@ -325,12 +325,12 @@ pub(crate) fn seeds() -> std::ops::Range<u64> {
     from..to
 }
 
-/// How many partitions were aggregated chunk by chunk.
+/// Returns the number of partitions that were aggregated chunk by chunk.
 pub(crate) async fn by_chunks(ctx: &SessionContext, sql: &str) -> u32 {
     counted(ctx, sql, "partitions_by_chunks").await
 }
 
-/// The sum of a counter over the nodes of the plan.
+/// Returns the sum of a counter over the nodes of the plan.
 async fn counted(ctx: &SessionContext, sql: &str, counter: &str) -> u32 {
     let plan = support::rows(ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
     let counter = format!("{counter}=");
@@ -348,7 +348,7 @@ async fn what_is_clustered_is_aggregated_by_chunks() {
         ("SELECT DISTINCT day FROM events WHERE id > 100", 4),
         // Every row group holds every value.
         ("SELECT many, count(*) FROM sales GROUP BY many", 0),
-        // Not a column, and nothing to rely on.
+        // No column by which chunks may be clustered.
         ("SELECT id + 1, count(*) FROM events GROUP BY id + 1", 0),
         ("SELECT id, array_agg(code) FROM events GROUP BY id", 0),
         ("SELECT count(*) FROM events", 0),
@@ -369,7 +369,7 @@ async fn what_is_clustered_is_aggregated_by_chunks() {
     assert_eq!(by_chunks(&ctx, several).await, 4);
     let plan = support::rows(&ctx, &format!("EXPLAIN {several}")).await.expect(several).join("\n");
     assert!(plan.contains("clustered by id and id and id and id"), "one scan for all four tables: {plan}");
-    // Where partitions may run in different processes, they cannot share chunks.
+    // Partitions that may run in different processes cannot share chunks.
     for (stealing, expected) in [("false", 0), ("true", 4)] {
         let set = format!("SET datafusion.execution.enable_file_stream_work_stealing = {stealing}");
         ctx.plain_sql(&set).await.expect(&set).collect().await.expect(&set);
@@ -404,7 +404,7 @@ async fn what_is_constant_is_known_of_every_chunk() {
     assert!(counted(&ctx, sql, "partitions_by_chunks").await > 0);
 }
 
-/// Chunks in any order do not have the order in which each of them is.
+/// Chunks in any order lack the order that each of them has.
 #[tokio::test]
 async fn windows_that_rely_on_the_order_of_the_table_are_left_to_datafusion() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -446,7 +446,7 @@ async fn a_limit_begins_with_the_chunks_that_it_wants() {
         .await
         .expect("a setting");
     let sql = "SELECT id, code FROM events ORDER BY id DESC NULLS LAST LIMIT 3";
-    // How soon the filter of the sort is there is chance.
+    // The time at which the filter of the sort takes effect varies.
     let mut all_the_same = 0;
     for _ in 0..20 {
         all_the_same = all_the_same.max(counted(&ctx, sql, "chunks_delivered").await);
@@ -473,7 +473,7 @@ async fn what_was_chosen_is_shown_with_the_reason() {
     }
 }
 
-/// An aggregation that is wanted in the order in which the table is declared to be.
+/// An aggregation that is wanted in the declared order of the table.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wanted_in_order_is_taken_as_it_comes_where_others_read_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -491,7 +491,7 @@ async fn what_is_wanted_in_order_is_taken_as_it_comes_where_others_read_it() {
     let sql = "SELECT k, count(*), sum(v) FROM c GROUP BY k ORDER BY k";
     let plain = declared(support::plain(Variant::Default), &tables).await;
     let expected = answer(&plain, sql).await.expect(sql);
-    // A buffer that keeps nothing that nobody reads.
+    // A buffer that keeps nothing that is not being read.
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
     let ctx = declared(support::cooperative(&engine, Variant::Default), &tables).await;
     let explained =
@@ -509,7 +509,7 @@ async fn what_is_wanted_in_order_is_taken_as_it_comes_where_others_read_it() {
         "of it, and others read the table or half of what is read is in the buffer; otherwise as below";
     assert!(plan.contains(condition) && !plan.contains("SortExec"), "{plan}");
 
-    // Alone, and nothing is there.
+    // Alone, with an empty buffer.
     let plan = explained(sql).await;
     let shown = "as below: in order: 0 queries read the table, 0 % of what is read is in the buffer";
     assert!(plan.contains(shown), "{plan}");
@@ -532,7 +532,7 @@ async fn what_is_wanted_in_order_is_taken_as_it_comes_where_others_read_it() {
     assert_eq!(answer(&ctx, sql).await.expect(sql), expected);
     drop(other);
 
-    // What is read is in the buffer, and nobody reads.
+    // The data are in the buffer, and no other query reads.
     answer(&ctx, "SELECT sum(k), sum(v) FROM c").await.expect("rows");
     let plan = explained(sql).await;
     let shown = "0 queries read the table, 100 % of what is read is in the buffer";

@@ -1,5 +1,5 @@
-//! Joins by chunks with conditions over both sides: of every type, under every policy, alone and 16 at a time, with the
-//! rows that plain DataFusion gives.
+//! Joins by chunks with conditions over both sides: of every type, under every policy, alone and 16 at a
+//! time, with the rows of plain DataFusion.
 
 use coscan_core::registry;
 use coscan_sql::PlainSql;
@@ -9,7 +9,7 @@ use fastrand::Rng;
 use crate::ordered::{by_chunks, declared, write_both};
 use crate::support::{self, LARGE_BUFFER, Variant};
 
-/// What joins, before its condition, and what follows it.
+/// The joins, before their condition, and the text after it.
 const JOINS: [(&str, &str); 8] = [
     ("SELECT c.k, c.v, d.v FROM c JOIN d ON c.k = d.k AND ", ""),
     ("SELECT c.k, c.v, d.k, d.v FROM c LEFT JOIN d ON c.k = d.k AND ", ""),
@@ -24,7 +24,7 @@ const JOINS: [(&str, &str); 8] = [
 /// True, false and null for some pairs each.
 const CONDITIONS: [&str; 3] = ["c.v < d.v", "(c.v + d.v > 10 OR c.t < d.t)", "c.v IS DISTINCT FROM d.v"];
 
-/// Gives rows of both sides that have no match, and is left to DataFusion.
+/// Outputs unmatched rows of both sides, and is left to DataFusion.
 const FULL: &str = "SELECT c.k, c.v, d.k, d.v FROM c FULL JOIN d ON c.k = d.k AND c.v < d.v";
 
 async fn sorted(ctx: &SessionContext, sql: &str) -> Vec<String> {

@@ -1,5 +1,5 @@
-//! Statistics that lie: chunks that claim disjoint ranges of keys and hold others. The answer is right, or an error that
-//! names file and row group.
+//! Wrong statistics: chunks that declare disjoint ranges of keys and hold others. The answer is right, or an
+//! error that names file and row group.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use crate::ordered::declared;
 use crate::support::{self, LARGE_BUFFER, Variant};
 
-/// Writes row groups with these keys, and lets the footer say other ends of ranges.
+/// Writes row groups with these keys, and other range ends in the footer.
 fn write(folder: &Path, name: &str, row_groups: &[Vec<i64>], lies: &[(i64, i64)]) -> String {
     let path = folder.join(format!("{name}.parquet"));
     let properties = WriterProperties::builder()
@@ -63,7 +63,8 @@ async fn answer(ctx: &SessionContext, sql: &str) -> Result<Vec<String>, String> 
 async fn a_lie_is_found_or_does_no_harm() {
     let range = |from: i64, to: i64| (from..to).collect::<Vec<_>>();
     let with = |keys: Vec<i64>, more: i64| keys.into_iter().chain([more]).collect::<Vec<_>>();
-    // A key of the other chunk, above or below what is claimed, and chunks that claim each other's ranges.
+    // A key of the other chunk, above or below the declared range, and chunks that declare each other's
+    // ranges.
     let above = (vec![with(range(1000, 1100), 1_501), range(1500, 1600)], vec![(1_501, 1_099)]);
     let below = (vec![range(1000, 1100), with(range(1500, 1600), 1_051)], vec![(1_051, 1_500)]);
     let swapped =
@@ -85,7 +86,7 @@ async fn a_lie_is_found_or_does_no_harm() {
             let ctx = declared(support::cooperative(&engine, Variant::Default), &tables).await;
             let set = format!("SET coscan.order_aware = '{when}'");
             ctx.plain_sql(&set).await.expect(&set).collect().await.expect(&set);
-            // What DataFusion itself rules out by a join's bounds is not the matter here.
+            // Pruning by DataFusion with a join's bounds is not tested here.
             let set = "SET datafusion.optimizer.enable_dynamic_filter_pushdown = false";
             ctx.plain_sql(set).await.expect(set).collect().await.expect(set);
             for sql in [AGGREGATION, DISTINCT, JOIN, SEMI_JOIN, ANTI_JOIN, FILTERED] {

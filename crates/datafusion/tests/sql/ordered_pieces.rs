@@ -1,5 +1,5 @@
-//! One large row group of sorted keys whose columns have pages of different rows: it is cut where no page of the key is
-//! split, and aggregated and joined by chunks although nothing is declared.
+//! One large row group of sorted keys whose columns have pages with different rows. It is cut where no page
+//! of the key is split, and aggregated and joined by chunks without a declaration.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,8 +18,8 @@ use crate::support::{self, LARGE_BUFFER, Variant};
 
 const CHUNK_BYTES: u64 = 30_000;
 
-/// Writes a file of one row group with runs of equal keys of at most so many rows, of which some are exchanged with
-/// others; returns the statement that declares it.
+/// Writes a file of one row group with runs of up to `longest` equal keys, of which some are swapped with
+/// others. Returns the statement that declares it.
 fn write(folder: &Path, name: &str, seed: u64, rows: usize, longest: usize, misplaced: usize) -> String {
     let mut rng = Rng::with_seed(seed);
     let mut keys = Vec::with_capacity(rows);
@@ -38,7 +38,7 @@ fn write(folder: &Path, name: &str, seed: u64, rows: usize, longest: usize, misp
     write_batch(folder, name, &batch)
 }
 
-/// Writes a file of one row group with small pages; returns the statement that declares it.
+/// Writes a file of one row group with small pages. Returns the statement that declares it.
 fn write_batch(folder: &Path, name: &str, batch: &RecordBatch) -> String {
     let path = folder.join(format!("{name}.parquet"));
     let properties = WriterProperties::builder()
@@ -53,7 +53,8 @@ fn write_batch(folder: &Path, name: &str, batch: &RecordBatch) -> String {
     format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}'", path.display())
 }
 
-/// What does them by chunks; DataFusion plans the window in one partition here, and does it itself.
+/// The node by chunks and the query. DataFusion plans the window in one partition here, and computes it
+/// itself.
 const QUERIES: [(&str, &str); 5] = [
     ("OrderedAggregateExec", "SELECT k, count(*), sum(v), max(t) FROM c GROUP BY k"),
     ("OrderedAggregateExec", "SELECT DISTINCT k, v FROM c WHERE v > 0"),
@@ -104,7 +105,7 @@ async fn a_row_group_of_sorted_keys_is_taken_by_chunks() {
     }
 }
 
-/// Without being forced to: most chunks hold several values.
+/// Chosen without being forced, because most chunks hold several values.
 #[tokio::test]
 async fn it_is_chosen() {
     let folder = tempfile::tempdir().expect("a folder");

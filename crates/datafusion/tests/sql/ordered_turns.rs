@@ -1,5 +1,5 @@
-//! Operators that work chunk by chunk wait for nobody but the engine: whichever partitions are polled come to their end,
-//! with the smallest buffer too, while others are left alone half-way or dropped.
+//! Operators by chunks wait only for the engine. Any partitions that are polled come to their end, also with
+//! the smallest buffer, while others are not polled or are dropped.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -24,7 +24,7 @@ use parquet::file::properties::WriterProperties;
 use crate::ordered::{Layout, declared, write_both, write_table};
 use crate::support::{self, LARGE_BUFFER, Variant};
 
-/// A partition that comes to no end in this time waits for something that never happens.
+/// A partition that does not end in this time waits for something that never happens.
 const ENDS_AFTER: Duration = support::QUERY_ENDS_AFTER;
 
 const QUERIES: [&str; 5] = [
@@ -49,7 +49,7 @@ impl Partitions {
         Partitions { streams: partitions.map(open).collect(), rows: Vec::new() }
     }
 
-    /// Polls a partition so often, giving the engine time in between.
+    /// Polls a partition `times` times, giving the engine time in between.
     async fn poll(&mut self, at: usize, times: usize) {
         for _ in 0..times {
             let Some(stream) = &mut self.streams[at] else { return };
@@ -61,7 +61,7 @@ impl Partitions {
         }
     }
 
-    /// Reads a partition to its end, while nobody polls the others.
+    /// Reads a partition to its end, while the others are not polled.
     async fn drain(&mut self, at: usize) {
         if let Some(stream) = self.streams[at].take() {
             let batches = tokio::time::timeout(ENDS_AFTER, stream.collect::<Vec<_>>()).await;
@@ -95,9 +95,9 @@ async fn in_turns(
     let mut partitions = Partitions::open(&plan, ctx);
     let mut order: Vec<usize> = (0..partitions.streams.len()).collect();
     rng.shuffle(&mut order);
-    // Some begin and are left alone, wherever they are then.
+    // Some begin and are left in any state.
     for &at in &order[..rng.usize(0..order.len())] {
-        // Few polls leave one with a chunk that it has no row of yet.
+        // Few polls leave one with a chunk of which it has no row yet.
         let most = *rng.choice(&[4, 8, 30]).expect("a number");
         partitions.poll(at, rng.usize(1..most)).await;
     }
@@ -129,18 +129,18 @@ fn by_chunks(plan: &Arc<dyn ExecutionPlan>) -> bool {
     shown.lines().take(2).any(|line| names.iter().any(|name| line.contains(name)))
 }
 
-/// What a dropped partition had in hand is lost; nothing is wrong, or there twice.
+/// The current rows of a dropped partition are lost. No row is wrong or duplicated.
 fn assert_some_of(found: &[String], expected: &[String], what: &str) {
     let (all, some): (BTreeSet<_>, BTreeSet<_>) = (expected.iter().collect(), found.iter().collect());
     assert!(some.is_subset(&all), "{what}: {:?}", some.difference(&all).next());
     assert!(found.len() <= expected.len(), "{what}: rows are there twice");
 }
 
-/// A session whose plans have several partitions, which work by chunks wherever that is right.
+/// A session whose plans have several partitions and work by chunks wherever that is right.
 async fn always(engine: &Engine, tables: &[String]) -> SessionContext {
     let ctx = declared(support::cooperative(engine, Variant::Default), tables).await;
-    // Under load control a plan has one partition. DataFusion's hash join, which is done where chunks are not clustered, waits
-    // with its filter for the build sides of all partitions, also of those that nobody polls.
+    // Under load control a plan has one partition. If chunks are not clustered, DataFusion's hash join waits
+    // with its filter for the build sides of all partitions, including those that are not polled.
     for set in [
         "SET coscan.order_aware = 'always'",
         "SET coscan.load_control = false",
@@ -188,12 +188,12 @@ async fn a_partition_that_is_dropped_after_any_poll_leaves_no_half_of_a_group() 
         }
         support::settled(&engine).await;
     }
-    // How much the engine does between two polls is up to the machine; after one poll nothing has ended.
+    // The engine's progress between two polls depends on the machine. After one poll nothing has ended.
     assert!(dropped_early >= 6, "{dropped_early}");
 }
 
-/// Writes row groups of a thousand rows, each with the second half of a key's rows and the first half of the next one's. Those
-/// at its ends are marked, by column `e`: a few pages.
+/// Writes row groups of a thousand rows, each with the second half of a key's rows and the first half of the
+/// next one's. The rows at its ends are marked, by column `e`: a few pages.
 fn with_marked_ends(folder: &Path) -> String {
     const GROUPS: i64 = 10;
     const ROWS: i64 = 1000;
@@ -218,7 +218,7 @@ fn with_marked_ends(folder: &Path) -> String {
     format!("CREATE EXTERNAL TABLE c STORED AS PARQUET LOCATION '{}'", path.display())
 }
 
-/// While pages of a chunk are read, nobody else gets it, and no row of it has been seen.
+/// While pages of a chunk are read, no other partition gets it, and no row of it has been output.
 #[tokio::test]
 async fn a_partition_that_is_dropped_while_pages_are_read_leaves_no_half_of_a_group() {
     let sql = "SELECT k, count(*), sum(v) FROM c WHERE e = 1 GROUP BY k";
@@ -232,7 +232,7 @@ async fn a_partition_that_is_dropped_while_pages_are_read_leaves_no_half_of_a_gr
     ctx.plain_sql(set).await.expect(set).collect().await.expect(set);
     let mut dropped_early = 0;
     for polls in 1..40 {
-        // Nothing is in memory, so that a read takes its time.
+        // Nothing is in memory, so a read takes time.
         engine.set_buffer(1).expect("a buffer");
         while engine.usage().total() > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,5 +1,5 @@
-//! Integer arithmetic and sums that leave their type, where plain DataFusion wraps around. What is expected is exact arithmetic,
-//! and the errors are those of PostgreSQL 15.
+//! Integer arithmetic and sums that leave their type, where plain DataFusion wraps around. Expected is exact
+//! arithmetic, with the errors of PostgreSQL 15.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,8 @@ use datafusion::prelude::SessionContext;
 use crate::data::{row_groups, write};
 use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 
-/// Two files of two row groups. Rows 0 and 3 have the greatest values, rows 1 and 4 the least, row 2 small ones, row 5 nulls.
+/// Two files of two row groups. Rows 0 and 3 have the greatest values, rows 1 and 4 the least, row 2 small
+/// ones, row 5 nulls.
 fn declare_files() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for file in 0..2 {
@@ -77,7 +78,7 @@ async fn plain(folder: &tempfile::TempDir) -> SessionContext {
 async fn results_that_leave_their_type_are_errors() {
     let folder = declare_files();
     let (sessions, plain) = (checked(&folder).await, plain(&folder).await);
-    // A query, what its error says, and the rows of plain DataFusion.
+    // A query, the text of its error, and the rows of plain DataFusion.
     let cases = [
         (
             "SELECT a + 1 FROM t WHERE i = 0",
@@ -292,7 +293,7 @@ async fn sums_are_exact_or_errors() {
     }
 }
 
-/// Many groups take other ways: states that are handed over, and aggregations that pass rows on.
+/// Many groups take other paths: states that are handed over, and aggregations that pass rows on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sums_of_many_groups_are_exact() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -358,7 +359,8 @@ async fn check_long_expressions() {
         format!("{first}{}", step.repeat(400_usize.div_ceil(operations)))
     };
     let ones = chain("a", " + 1", 1);
-    // Expressions, and their value in row 2, where `a`, `b` and `i` are 3, 3 and 2. All leave their type in row 3.
+    // Expressions, and their value in row 2, where `a`, `b` and `i` are 3, 3 and 2. All leave their type in
+    // row 3.
     let cases = [
         (chain("1", " + 1", 1) + " + a", "404"),
         (chain("a", " + i - 1", 2), "203"),
@@ -381,7 +383,7 @@ async fn check_long_expressions() {
         let begin = Instant::now();
         let fits = format!("SELECT {expression} FROM t WHERE i = 2");
         assert_eq!(support::rows(&ctx, &fits).await.expect(&fits), [*expected], "{fits}");
-        // The third power of the operations is more than a minute.
+        // Time cubic in the number of operations would be more than a minute.
         assert!(begin.elapsed() < Duration::from_secs(20), "{fits}");
         let leaves = format!("SELECT max({expression}) FROM t WHERE i > 1");
         let error = support::rows(&ctx, &leaves).await.expect_err(&leaves).to_string();
@@ -415,14 +417,14 @@ async fn check_long_expressions() {
     assert_eq!(names(&ctx).await, names(&plain).await);
 }
 
-/// Constants are computed while a statement is planned, where no analyzer sees them.
+/// Constants are computed while a statement is planned, before the analyzer runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn constants_that_leave_their_type_are_errors_where_plans_need_them() {
     let folder = declare_files();
     let (sessions, plain) = (checked(&folder).await, plain(&folder).await);
     let sum = "(9223372036854775807 + 1)";
     let literals = "must be literals";
-    // A query, what its error says, and the rows of plain DataFusion.
+    // A query, the text of its error, and the rows of plain DataFusion.
     for (sql, expected, wrapped) in [
         (format!("SELECT count(*) FROM generate_series({sum}, -9223372036854775807)"), literals, "2"),
         (format!("SELECT count(*) FROM generate_series(1, {sum})"), "must be an INTEGER", "0"),

@@ -1,4 +1,4 @@
-//! Point queries: the same rows as from a plain scan, read by pages where that is worth it.
+//! Point queries: the same rows as from a plain scan, read by pages where that is worthwhile.
 
 use std::fs::File;
 use std::path::Path;
@@ -24,7 +24,7 @@ const ROWS: i64 = 20_000;
 
 /// Sorted by `key`, each key three times; with nulls, few and many strings.
 fn write(path: &Path, page_index: bool) {
-    // Dictionaries of values that are all different would be most of the file.
+    // Dictionaries of distinct values would be most of the file.
     let properties = WriterProperties::builder()
         .set_data_page_row_count_limit(400)
         .set_write_batch_size(100)
@@ -115,7 +115,7 @@ async fn rows_are_those_of_a_plain_scan() {
         }
         let points = engine.stats().point_reads;
         assert!(points >= 7, "{variant:?}: {points} point reads");
-        // With a buffer that holds a few pages only, and with chunks resident or on their way.
+        // With a buffer that holds a few pages only, and with chunks that are resident or being loaded.
         for (sql, expected) in QUERIES.iter().zip(&expected) {
             let all = "SELECT count(value), count(text) FROM t";
             let (scanned, got) = tokio::join!(rows(&by_scans, all), rows(&by_pages, sql));
@@ -165,7 +165,7 @@ async fn a_file_replaced_between_plan_and_read_is_reported() {
     declare(&ctx, &path).await;
     let sql = QUERIES[0];
     let planned = ctx.plain_sql(sql).await.unwrap().create_physical_plan().await.unwrap();
-    // The same file but for its time: a page of it must not be trusted.
+    // The same file with another time: its pages must not be trusted.
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
     File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
     let outcome = datafusion::physical_plan::collect(planned, ctx.task_ctx()).await;
@@ -221,7 +221,7 @@ async fn rows_are_found_in_a_buffer_that_holds_their_pages_but_no_row_group() {
     }
 }
 
-/// A profile of the device that a file is on, where a request costs as much as 2.5 MB.
+/// A profile of a file's device, in which a request costs as much as 2.5 MB.
 fn profile(path: &Path) -> std::path::PathBuf {
     let device = rustix::fs::stat(path).unwrap().st_dev;
     let text = format!(
@@ -260,7 +260,7 @@ async fn pages_that_are_more_requests_than_their_chunk_are_left_to_scans_by_a_pr
         assert_eq!(rows(&coscan, sql).await.unwrap().len(), 3);
         engine.stats().point_reads - before
     };
-    // Six columns are six requests, and one for their chunk; one column is one either way.
+    // Six columns are six requests, and one for their chunk. One column is one request either way.
     assert_eq!(read("SELECT * FROM t WHERE key = 1234").await, 0);
     assert_eq!(read("SELECT key FROM t WHERE key = 1234").await, 1);
     let explained = "EXPLAIN ANALYZE SELECT count(*) FROM t WHERE value > 0";
@@ -278,8 +278,8 @@ async fn pages_that_are_more_requests_than_their_chunk_are_left_to_scans_by_a_pr
     support::settled(&engine).await;
 }
 
-/// Partitions that are opened late, as on a busy machine, have a registration of their own: what is shown of the device is not
-/// added up.
+/// Partitions that are opened late, as on a busy machine, have their own registration. The shown device
+/// values are not added up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn partitions_that_are_read_one_after_the_other_show_one_device() {
     let dir = tempfile::tempdir().unwrap();

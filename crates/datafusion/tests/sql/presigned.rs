@@ -1,4 +1,4 @@
-//! Files at URLs with a query, such as presigned ones, on a server that answers no request without it.
+//! Files at URLs with a query, such as presigned ones, on a server that requires it in each request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

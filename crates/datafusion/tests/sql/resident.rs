@@ -1,10 +1,10 @@
-//! The ledger against the resident set, on shapes of tables that are hard on memory: each is read by several queries at
-//! once in a process of its own.
+//! The ledger compared with the resident set, for shapes of tables that need much memory. Several concurrent
+//! queries in a separate process read each.
 //!
-//! What is promised (docs/memory.md): the resident set grows by no more than the buffer, the memory of queries and a
-//! constant of the shape. A query that cannot fit fails with an error; that is part of the promise.
-//! `cargo test --release --workspace --test sql -- --nocapture --include-ignored the_resident_set` prints the table;
-//! `COSCAN_SHAPES=files` has only the shapes with that in their names.
+//! The promise (docs/memory.md): the resident set grows by no more than the buffer, the memory of queries and
+//! a constant of the shape. A query that cannot fit fails with an error; that is part of the promise. `cargo
+//! test --release --workspace --test sql -- --nocapture --include-ignored the_resident_set` prints the table.
+//! `COSCAN_SHAPES=files` runs only the shapes with that in their names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,21 +22,21 @@ use crate::resident_shapes::{Refused, SHAPES, Shape};
 const BUFFER_BYTES: u64 = 32 << 20;
 const QUERY_BYTES: u64 = 32 << 20;
 
-/// The C library keeps freed blocks below a size that grows with what is freed, up to 32 MiB: what is measured is to be what
-/// is held, so larger ones go back at once, as the program's do while memory is short.
+/// The C library keeps freed blocks below a size that grows with the freed sizes, up to 32 MiB. The test
+/// measures memory in use, so larger blocks are returned at once, as in the program while memory is short.
 const ALLOCATOR: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "262144");
 
-/// Queries that read a table at once.
+/// Concurrent queries of a table.
 const QUERIES: usize = 3;
 
-/// The test as a child process is told to run it.
+/// The test's name for the child process.
 const TEST: &str = "resident::the_resident_set_keeps_to_the_ledger_and_a_constant";
 
-/// What a child says of itself.
+/// The report of a child.
 struct Measured {
-    /// The most in the ledger.
+    /// The peak of the ledger.
     ledger: u64,
-    /// By how much the resident set grew at the most; 0 where the system does not tell.
+    /// The largest growth of the resident set; 0 if the system does not report it.
     grown: u64,
     failed: usize,
 }
@@ -85,7 +85,7 @@ fn check(large: bool) {
     assert!(wrongs.is_empty(), "{wrongs:?}");
 }
 
-/// Writes the table and has a process of its own read it.
+/// Writes the table and reads it in a separate process.
 fn in_a_child(shape: &Shape) -> Measured {
     let dir = tempfile::tempdir().unwrap();
     (shape.write)(dir.path(), 0);
@@ -123,7 +123,7 @@ fn measure(shape: &Shape, dir: &Path) -> Measured {
         if version > 0 {
             (shape.write)(dir, version);
         }
-        // What is cached once has its size after a tenth of the time; from then on nothing may grow.
+        // Caches have their size after a tenth of the time. After that nothing may grow.
         if version > 0 && version == shape.versions / 10 {
             before = reset_peak();
         }
@@ -136,7 +136,7 @@ fn measure(shape: &Shape, dir: &Path) -> Measured {
     Measured { ledger: watch.stop(), grown, failed }
 }
 
-/// The rows of a query, one batch after the other.
+/// Returns the number of rows of a query, batch after batch.
 async fn rows(coscan: &CoscanContext, sql: &str) -> Result<usize> {
     let mut stream = coscan.sql(sql).await?.execute_stream().await?;
     let mut rows = 0;
@@ -146,7 +146,7 @@ async fn rows(coscan: &CoscanContext, sql: &str) -> Result<usize> {
     Ok(rows)
 }
 
-/// Has the system forget the peak of the resident set; returns what it is now, if the system can do that.
+/// Resets the peak of the resident set. Returns its current size, if the system supports that.
 fn reset_peak() -> Option<u64> {
     std::fs::write("/proc/self/clear_refs", "5").ok().map(|()| status("VmRSS"))
 }
@@ -157,7 +157,7 @@ fn status(field: &str) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// Looks at the ledger all the time.
+/// Watches the ledger continuously.
 struct Watch {
     ends: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<u64>,
@@ -178,7 +178,7 @@ impl Watch {
         Watch { ends, thread }
     }
 
-    /// The most that was in the ledger.
+    /// Returns the peak of the ledger.
     fn stop(self) -> u64 {
         self.ends.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()

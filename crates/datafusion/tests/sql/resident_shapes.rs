@@ -1,4 +1,4 @@
-//! Tables that are hard on memory, for `resident.rs`.
+//! Tables that need much memory, for `resident.rs`.
 
 use std::fs::File;
 use std::path::Path;
@@ -15,7 +15,7 @@ const WRITTEN_AT_ONCE: usize = 1000;
 
 const ALL: &str = "SELECT * FROM t";
 
-/// A table, and what is asked of it.
+/// A table, and the query over it.
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
     /// Writes the table's n-th version into a folder.
@@ -23,23 +23,23 @@ pub(crate) struct Shape {
     pub(crate) versions: usize,
     pub(crate) sql: &'static str,
     pub(crate) refused: Refused,
-    /// What may be in no account, in bytes.
+    /// The memory that may be in no account, in bytes.
     pub(crate) beside_bytes: u64,
-    /// Whether it is left to those who ask for it: it takes long.
+    /// Whether it runs only on request, because it takes long.
     pub(crate) is_large: bool,
 }
 
-/// How many queries fail because they cannot fit.
+/// The number of queries that fail because they cannot fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     None,
     Some,
-    /// As they happen to meet.
+    /// Depends on timing.
     Any,
 }
 
-/// What is beside the buffer and the memory of queries: spare read buffers (16 MiB), metadata and statistics that
-/// DataFusion caches, plans, batches on their way, what the allocator holds on to, threads.
+/// Memory beside the buffer and the memory of queries: spare read buffers (16 MiB), metadata and statistics
+/// that DataFusion caches, plans, batches in flight, blocks that the allocator keeps, threads.
 const BESIDE_BYTES: u64 = 128 << 20;
 
 const fn shape(name: &'static str, write: fn(&Path, usize)) -> Shape {
@@ -76,7 +76,7 @@ pub(crate) static SHAPES: [Shape; 17] = [
     shape("10,000 row groups", |dir, _| {
         write(dir, vec![("a".into(), ints(50_000, 3)), ("b".into(), ints(50_000, 5))], groups_of(5));
     }),
-    // Groups have their keys in a table of each partition: whether all three fit depends on how they meet.
+    // Groups have their keys in a table per partition. Whether all three fit depends on timing.
     Shape {
         refused: Refused::Any,
         sql: "SELECT s, count(*), sum(n) FROM t GROUP BY s",
@@ -100,7 +100,7 @@ pub(crate) static SHAPES: [Shape; 17] = [
             write(dir, columns.collect(), plain());
         })
     },
-    // A file of twenty every ten seconds: what is there grows in the first tenth only.
+    // A file of twenty every ten seconds: growth is allowed in the first tenth only.
     Shape { versions: 360, ..shape("an hour of changes", a_change) },
     Shape { versions: 8640, is_large: true, ..shape("a day of changes", a_change) },
 ];
@@ -123,7 +123,7 @@ fn write_file(path: &Path, columns: Vec<(String, ArrayRef)>, properties: WriterP
     let new = path.with_extension("new");
     let mut writer =
         ArrowWriter::try_new(File::create(&new).unwrap(), batch.schema(), Some(properties.build())).unwrap();
-    // The writer splits what it is given at the ends of row groups, and calls itself for the rest.
+    // The writer splits its input at the ends of row groups, and calls itself recursively for the rest.
     for at in (0..batch.num_rows()).step_by(WRITTEN_AT_ONCE) {
         writer.write(&batch.slice(at, WRITTEN_AT_ONCE.min(batch.num_rows() - at))).unwrap();
     }
@@ -136,7 +136,7 @@ fn ints(rows: usize, seed: usize) -> ArrayRef {
     Arc::new((0..rows).map(|row| Some(of(row))).collect::<Int64Array>())
 }
 
-/// Texts of so many bytes, as many different ones.
+/// Texts with this length and this number of distinct values.
 fn texts(rows: usize, bytes: usize, different: usize) -> ArrayRef {
     let text = |row: usize| format!("{:07}-", row * 7919 % different).repeat(bytes / 8);
     let known: Vec<String> = (0..different.min(rows)).map(text).collect();
@@ -150,7 +150,7 @@ fn tiny_files(dir: &Path, files: usize, columns: usize, rows: usize) {
     }
 }
 
-/// A page of nearly nothing but zeros: not all the same, or nobody would have to read it.
+/// A page of almost only zeros. If all were equal, it would not have to be read.
 fn giant_page(dir: &Path, rows: usize) {
     let mut values = vec![0; rows];
     values[rows / 2] = 1;
@@ -178,7 +178,7 @@ fn nested_lists(dir: &Path) {
     write(dir, vec![("n".into(), Arc::new(lists.finish())), ("w".into(), Arc::new(wide))], plain());
 }
 
-/// A file is added, replaced or removed.
+/// Adds, replaces or removes a file.
 fn a_change(dir: &Path, version: usize) {
     let path = dir.join(format!("{}.parquet", version * 7 % 20));
     match version % 5 == 4 && path.exists() {

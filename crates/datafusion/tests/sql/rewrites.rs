@@ -1,4 +1,4 @@
-//! Plans that look as if a rewrite applied, and in which it would give other results: the conditions of
+//! Plans to which a rewrite seems to apply but would give other results: the conditions of
 //! `rule/eligibility/`, one by one, against plain DataFusion.
 
 use std::fs::File;
@@ -21,7 +21,7 @@ use parquet::schema::parser::parse_message_type;
 use crate::data::{row_groups, write, write_folders};
 use crate::support::{self, LARGE_BUFFER, VARIANTS, Variant};
 
-/// A cooperative and a plain session that know the same.
+/// A cooperative and a plain session with the same declarations.
 async fn both(variant: Variant, declare: impl AsyncFn(&SessionContext)) -> [SessionContext; 2] {
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
     let sessions = [support::cooperative(&engine, variant), support::upstream(variant)];
@@ -84,8 +84,8 @@ async fn a_filter_stays_above_a_limit() {
     }
 }
 
-/// All rows that a scan's filter leaves are equal in the keys, which is an order, and DataFusion takes the limit of an
-/// aggregation with one for that of a top-k.
+/// All rows that a scan's filter leaves have equal keys, which counts as an order. For an aggregation with an
+/// order, DataFusion takes the limit for that of a top-k.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn groups_are_limited_where_a_filter_leaves_one_key() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -106,7 +106,7 @@ async fn groups_are_limited_where_a_filter_leaves_one_key() {
         ),
     ];
     for variant in VARIANTS {
-        // Where scans apply filters the plain session fails, too.
+        // With filters in scans the plain session fails, too.
         let [cooperative, _] =
             both(variant, async |ctx| run(ctx, &external("t", "STORED AS PARQUET", &path)).await).await;
         for (sql, expected) in limited {
@@ -115,7 +115,7 @@ async fn groups_are_limited_where_a_filter_leaves_one_key() {
     }
 }
 
-/// DataFusion's sort pushdown puts the files of the limit into the order of the sort above it.
+/// DataFusion's sort pushdown puts the limit's files into the order of the sort above it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sort_above_a_limit_does_not_change_which_rows_it_takes() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -157,7 +157,7 @@ async fn a_limit_above_a_window_function_leaves_its_frames_whole() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// A file has two digits and its table one. With a row group for each row, statistics have to be rounded, too: plain
+/// A file has two digits and its table one. With a row group per row, statistics must be rounded, too: plain
 /// DataFusion prunes by the file's digits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_are_rounded_before_they_are_compared() {
@@ -194,17 +194,17 @@ async fn what_is_volatile_is_evaluated_once() {
     let highest = "SELECT max(r) FROM (SELECT random() r FROM events) WHERE r < 0.01";
     let found: f64 = support::rows(&ctx, highest).await.expect(highest)[0].parse().expect("a number");
     assert!(found < 0.01, "{found}");
-    // Of 12,000 rows a quarter, give or take eight standard deviations.
+    // A quarter of 12,000 rows, plus or minus eight standard deviations.
     let twice = "SELECT count(*) FROM events WHERE random() < 0.5 AND random() < 0.5";
     let found = support::number(&ctx, twice).await;
     assert!((3000 - 380..3000 + 380).contains(&found), "{found}");
-    // Between decimals, which may be computed twice where 64 bits do not hold them.
+    // With decimals, which may be computed twice if they exceed 64 bits.
     let sums = "SELECT count(*) FROM (SELECT wild * CAST(random() * 100 AS DECIMAL(18, 2)) AS w FROM sales) \
                 WHERE w IS NULL";
     assert_eq!(support::number(&ctx, sums).await, 0);
 }
 
-/// A function that says how many rows it has seen, as a sequence does.
+/// A function that returns the number of rows that it has seen, like a sequence.
 fn ticket() -> datafusion::logical_expr::ScalarUDF {
     let seen = std::sync::atomic::AtomicI64::new(0);
     let number = move |arguments: &[ColumnarValue]| {
@@ -251,7 +251,7 @@ async fn a_column_of_nothing_but_null_counts_nothing() {
     }
 }
 
-/// An aggregate of the user that has the name of another: it counts in steps of a thousand.
+/// A user-defined aggregate with the name of another: it counts in steps of a thousand.
 #[derive(Debug, Default)]
 struct Thousands(i64);
 
@@ -373,7 +373,8 @@ async fn groups_without_a_value_have_no_average() {
     agree(&sessions, &queries).await;
 }
 
-/// Statistics say that `b` is 0 or 1, so the filter knows that it is 1, and the window needs no sort by it.
+/// Statistics state that `b` is 0 or 1. So the filter infers that it is 1, and the window needs no sort by
+/// it.
 #[tokio::test]
 async fn what_a_filter_tells_of_its_rows_stays_told() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -390,7 +391,7 @@ async fn what_a_filter_tells_of_its_rows_stays_told() {
     agree(&sessions.await, &[window]).await;
 }
 
-/// Both sides of an outer join have a column of that name, and a cast of a key a projection in which both are.
+/// Both sides of an outer join have a column of that name, and a cast of a key puts both into a projection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_filter_above_a_join_is_about_its_own_side() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -469,7 +470,8 @@ async fn a_join_above_a_semi_join_keeps_the_fewer_rows() {
     }
 }
 
-/// DataFusion 55 takes files in folders of a key for partitions by its hash, also where others meet them that are.
+/// DataFusion 55 takes files in folders of a key for partitions by its hash, even where they meet rows that
+/// are partitioned by hash.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn folders_of_a_key_meet_other_rows() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -4,7 +4,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::support::{self, LARGE_BUFFER, Variant};
 
-/// Half, one and a quarter, and a number whose digits are those of half with one decimal place.
+/// Half, one and a quarter, and a number with the digits of half at one decimal place.
 const ROWS: &str = "SELECT arrow_cast(v, 'Decimal128(18, 8)') AS x, k FROM (VALUES (0.5, 1), (0.00000005, 2), (1.25, 3)) AS t(v, k)";
 
 const QUERIES: &[(&str, &[&str])] = &[

@@ -1,6 +1,6 @@
-//! Tables of files with different schemas: columns that a file lacks, types that differ, names that repeat.
+//! Tables of files with different schemas: missing columns, different types, repeated names.
 //!
-//! Right values are those that DuckDB 2.0 (`union_by_name`) and pyarrow 26 read.
+//! Expected values are those that DuckDB 2.0 (`union_by_name`) and pyarrow 26 read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -181,7 +181,7 @@ async fn types_that_differ_are_promoted() {
     }
 }
 
-/// Filters over promoted columns: what statistics and dynamic filters rule out must be what the values rule out.
+/// Filters over promoted columns: statistics and dynamic filters must rule out what the values rule out.
 #[tokio::test]
 async fn promoted_columns_are_filtered_by_their_values() {
     let numbers = folder(&[
@@ -210,7 +210,7 @@ async fn promoted_columns_are_filtered_by_their_values() {
     expect(numbers.path(), join, &["3", "8"]).await;
 }
 
-/// DataFusion 55 drops the digits of a constant that a coarser unit does not have.
+/// DataFusion 55 drops the digits of a constant that a coarser unit lacks.
 #[tokio::test]
 async fn times_of_different_units_are_compared_exactly() {
     let times = folder(&[
@@ -255,7 +255,7 @@ async fn values_that_the_wider_type_rounds_are_an_error() {
         "CREATE EXTERNAL TABLE",
     ];
     expect_error(folder.path(), "SELECT x FROM t", &parts).await;
-    // What was asked for by declaration is rounded.
+    // Declared types round.
     for (name, ctx) in sessions() {
         let sql = format!(
             "CREATE EXTERNAL TABLE t (x DOUBLE) STORED AS PARQUET LOCATION '{}/'",
@@ -291,7 +291,7 @@ async fn types_without_a_common_one_are_an_error() {
     }
 }
 
-/// Writes a file with two columns of one name, as pyarrow's joins make it.
+/// Writes a file with two columns of one name, as pyarrow's joins do.
 fn write_twice(path: &Path, names: [&str; 2]) {
     let schema = format!("message m {{ REQUIRED INT64 {}; REQUIRED INT64 {}; }}", names[0], names[1]);
     let schema = Arc::new(parse_message_type(&schema).expect("a schema"));
@@ -317,7 +317,7 @@ async fn two_columns_of_one_name_are_an_error() {
     expect(folder.path(), "SELECT \"V\", v FROM t", &["2 | 1"]).await;
 }
 
-/// When one of these fails, a mend of `table/` can go.
+/// If one of these fails, a correction in `table/` can be removed.
 #[tokio::test]
 async fn datafusion_alone_is_still_wrong() {
     let plain = || support::upstream(Variant::Default);

@@ -1,4 +1,4 @@
-//! Settings, plans as EXPLAIN shows them, and scans that are left to DataFusion.
+//! Settings, plans in EXPLAIN, and scans that are left to DataFusion.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ async fn settings_of_the_engine_are_changed_by_administrators_only() {
             let error = session.plain_sql(&statement).await.expect_err(name).to_string();
             assert!(error.contains(&format!("coscan.{name}")) && error.contains("administrator"), "{error}");
         }
-        // What is the session's own it may set, and see what holds for all.
+        // It may set its own settings, and see the shared ones.
         session.plain_sql("SET coscan.small_table_bytes = '1MB'").await.expect("its own");
         let shown = support::rows(session, "SHOW coscan.buffer").await.expect("SHOW");
         assert!(shown[0].contains(&before.to_string()), "{shown:?}");
@@ -98,7 +98,7 @@ async fn derived_defaults_follow_what_was_given() {
     let config = |builder: coscan_datafusion::CoscanContextBuilder| {
         builder.build().expect("a context").engine.config().clone()
     };
-    // Half of the memory less 48 MiB, as the README says.
+    // Half of the memory minus 48 MiB, as the README states.
     let usual = config(builder);
     assert_eq!((usual.buffer_bytes, usual.decoded_bytes_max), ((8 << 30) - (48 << 20), 512 << 20));
     let builder = CoscanContext::builder().process_memory(16 << 30).target_partitions(2);
@@ -210,7 +210,7 @@ async fn scans_that_are_special_are_left_alone() {
     let numbered = explain(&coscan, "SELECT file_row_index(), id FROM events").await;
     assert!(!numbered.contains("CScan"), "{numbered}");
 
-    // Somebody has chosen row groups of the file beforehand.
+    // The table provider has selected row groups of the file.
     let plain = support::plain(support::Variant::Single);
     support::declare(&plain).await;
     let plan = plain

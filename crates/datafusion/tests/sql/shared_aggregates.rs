@@ -1,5 +1,6 @@
-//! Queries that aggregate in the same way and filter differently have the sums of whole slices in common. Answers are those
-//! of plain DataFusion; what is not the same is not shared. `equivalence` has queries that run alone.
+//! Queries with equal aggregations and different filters share the aggregates of whole slices. Answers are
+//! those of plain DataFusion, and unequal aggregations are not shared. `equivalence` has queries that run
+//! alone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use crate::support::{self, LARGE_BUFFER, Variant, counter, sorted_rows as rows, 
 
 const ROWS: i64 = 6000;
 
-/// One for each partition, so that nothing stands between scan and aggregation.
+/// One per partition, so that the aggregation is directly above the scan.
 const FILES: usize = 4;
 
-/// Every thirtieth row or so has a null somewhere. Other `versions` have other numbers of the same width.
+/// About every thirtieth row has a null. Other `versions` have other numbers of the same width.
 fn table(version: i64) -> RecordBatch {
     let rows = || 0..ROWS;
     let decimals = |value: &dyn Fn(i64) -> Option<i64>| -> ArrayRef {
@@ -68,7 +69,7 @@ async fn plain_rows(folder: &tempfile::TempDir, sql: &str) -> Vec<String> {
     rows(&with_table(support::plain(Variant::Default), folder).await, sql).await
 }
 
-/// A query that is under way and never gets on.
+/// A query in progress that makes no progress.
 async fn held(ctx: &SessionContext, sql: &str) -> SendableRecordBatchStream {
     fn find(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
         let here = (plan.name() == "ScanAggregateExec").then_some(plan);
@@ -78,13 +79,15 @@ async fn held(ctx: &SessionContext, sql: &str) -> SendableRecordBatchStream {
     find(&plan).expect("an aggregation at a scan").execute(0, ctx.task_ctx()).expect(sql)
 }
 
-/// How many states of slices a query takes, and how many it makes, with the same rows as always.
+/// Returns how many slice states a query takes, and how many it makes. Checks that the rows are the usual
+/// ones.
 async fn shared(ctx: &SessionContext, sql: &str) -> (usize, usize) {
     let shown = support::rows(ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
     (counter(&shown, "slice_states_taken"), counter(&shown, "slice_states_made"))
 }
 
-/// Panels by their filters: all pass, most, some, none; what may fail; what statistics decide for some row groups.
+/// Panels by their filters: all rows pass, most, some, none; filters that may fail; filters that statistics
+/// decide for some row groups.
 const FILTERS: [&str; 12] = [
     "true",
     "h <> 7",
@@ -133,7 +136,7 @@ async fn answers_are_those_of_plain_datafusion() {
             {
                 assert_eq!(&found.expect("a query"), expected, "{policy} together: {sql}");
             }
-            // While another one is there, slice for slice.
+            // While another one is in progress, slice by slice.
             let _held = held(&ctx, &asked[0]).await;
             for (sql, expected) in asked.iter().zip(&expected) {
                 assert_eq!(&rows(&ctx, sql).await, expected, "{policy} beside another: {sql}");
@@ -190,7 +193,7 @@ async fn a_file_that_was_replaced_has_states_of_its_own() {
     assert_eq!(shared(&fresh, &with("price > 100.20", SUMS)).await, (24, 0), "of the new version");
 }
 
-/// Queries that have all in common but one thing.
+/// Queries that share everything but one property.
 #[tokio::test]
 async fn what_differs_is_not_shared() {
     let folder = folder();
@@ -222,7 +225,7 @@ async fn what_differs_is_not_shared() {
     }
 }
 
-/// A table of the same files under other types has arrays of its own.
+/// A table of the same files with other types has its own arrays.
 #[tokio::test]
 async fn other_types_are_other_data() {
     let folder = folder();
@@ -244,7 +247,7 @@ async fn other_types_are_other_data() {
     }
 }
 
-/// Batches are cut to the session's size on their way; a part of a slice is not the slice.
+/// Batches are cut to the session's size on the way. A part of a slice is not the slice.
 #[tokio::test]
 async fn parts_of_slices_are_not_slices() {
     let folder = folder();
@@ -256,7 +259,7 @@ async fn parts_of_slices_are_not_slices() {
     assert_eq!(rows(&ctx, &sql).await, plain_rows(&folder, &sql).await);
 }
 
-/// A reader that gives up in the middle leaves nothing behind that others could not use.
+/// A reader that gives up leaves nothing behind that other queries could not use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queries_that_are_given_up_harm_nobody() {
     let folder = folder();
@@ -277,7 +280,7 @@ async fn queries_that_are_given_up_harm_nobody() {
     }
 }
 
-/// In a buffer that has no room for states nothing is kept, and answers are right.
+/// In a buffer without room for states nothing is kept, and answers are right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn states_have_a_small_part_of_the_buffer() {
     let folder = folder();

@@ -1,4 +1,5 @@
-//! Equal queries under way at the same time run once; what is not equal, not the same for everybody or large does not.
+//! Equal concurrent queries run once. Queries that are unequal, whose results differ between sessions, or
+//! whose results are large run separately.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,7 @@ use crate::support;
 
 const ROWS: i64 = 40_000;
 
-/// Every tenth row of a group of ten thousand belongs to the same `g`; numbers begin at `first`.
+/// Every tenth row of a group of ten thousand belongs to the same `g`. Numbers begin at `first`.
 fn write(folder: &std::path::Path, first: i64) {
     let columns: [(&str, ArrayRef); 3] = [
         ("id", Arc::new((first..first + ROWS).collect::<Int64Array>())),
@@ -83,7 +84,7 @@ async fn rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
     support::rows(ctx, sql).await.expect(sql)
 }
 
-/// How many of these, asked at once, took the result of another one.
+/// Returns how many of these concurrent queries took the result of another one.
 async fn joined(asked: &[(&SessionContext, &str)]) -> usize {
     let analyzed =
         asked.iter().map(async |(ctx, sql)| rows(ctx, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n"));
@@ -131,7 +132,8 @@ async fn sessions_share_what_is_the_same_file_and_nothing_else() {
     assert_ne!(answers.1, answers.0);
 }
 
-/// Two stores may list the same objects and give other bytes: credentials, encryption, a cache in between.
+/// Two stores may list the same objects and return other bytes, because of credentials, encryption or a
+/// cache.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_with_other_stores_share_nothing_however_alike_their_files_look() {
     let folder = folder(0);
@@ -199,7 +201,7 @@ async fn what_is_not_the_same_for_everybody_or_not_at_the_end_is_not_shared() {
         "SELECT id, s FROM t ORDER BY s",
         "SELECT 1",
         "SHOW TABLES",
-        // Statistics answer the subquery, of whichever version of the file.
+        // Statistics of some version of the file answer the subquery.
         "SELECT g, max(rows) FROM t, (SELECT count(*) AS rows FROM t) AS of_all GROUP BY g ORDER BY g LIMIT 2",
     ] {
         assert!(!shares(&ctx, sql).await, "{sql}");
@@ -208,7 +210,7 @@ async fn what_is_not_the_same_for_everybody_or_not_at_the_end_is_not_shared() {
     assert!(!shares(&ctx, SUMS).await);
 }
 
-/// A table that gives each session its own rows, as those with security by row do.
+/// A table that gives each session its own rows, like tables with row-level security.
 #[derive(Debug)]
 struct Own(Arc<dyn TableProvider>);
 
@@ -305,11 +307,11 @@ async fn files_that_were_replaced_are_another_query() {
     write(other.path(), 1_000_000);
     std::fs::rename(other.path().join("t.parquet"), folder.path().join("t.parquet")).expect("a new file");
     assert_eq!(rows(&ctx, SUMS).await, rows(&plain(&folder).await, SUMS).await);
-    // The first reads the file it opened, or says that there is another one.
+    // The first reads the file that it opened, or reports that it was replaced.
     let _ = first.await.expect("no panic");
 }
 
-/// The first has all it needs in the buffer, so that it ends with the rows of the file that was.
+/// The first has all its data in the buffer, so it ends with the rows of the old file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn who_asks_after_a_file_was_replaced_gets_its_rows_from_nobody_who_asked_before() {
     let begun = Arc::new(AtomicBool::new(false));
@@ -331,7 +333,7 @@ async fn who_asks_after_a_file_was_replaced_gets_its_rows_from_nobody_who_asked_
         let ctx = ctx.clone();
         async move { rows(&ctx, sql).await }
     });
-    // By then it has its file.
+    // At that time it has its file.
     while !begun.load(Ordering::Relaxed) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -342,7 +344,7 @@ async fn who_asks_after_a_file_was_replaced_gets_its_rows_from_nobody_who_asked_
     assert_eq!(first.await.expect("no panic"), before);
 }
 
-/// The same plan executed twice at once is one query.
+/// Two concurrent executions of one plan are one query.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_plan_executed_twice() {
     let folder = folder(0);

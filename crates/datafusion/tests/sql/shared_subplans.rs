@@ -1,4 +1,5 @@
-//! Subplans that a query has several times run once; what only looks the same, may differ or is large does not.
+//! Repeated subplans of a query run once. Subplans that only look the same, may differ or are large run
+//! separately.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::support;
 
 const ROWS: i64 = 20_000;
 
-/// `id` begins at `first`, `g` has seven values and nulls, `s` is of a hundred bytes and different in every row.
+/// `id` begins at `first`, `g` has seven values and nulls, `s` has a hundred bytes and differs in every row.
 fn folder(first: i64) -> tempfile::TempDir {
     let columns: [(&str, ArrayRef); 3] = [
         ("id", Arc::new((first..first + ROWS).collect::<Int64Array>())),
@@ -62,7 +63,7 @@ async fn rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
     support::rows(ctx, sql).await.expect(sql)
 }
 
-/// How many uses of shared subplans the plan has, and how many of them took the rows of another one.
+/// Returns how many uses of shared subplans the plan has, and how many of them took the rows of another one.
 async fn uses(ctx: &SessionContext, sql: &str) -> (usize, usize) {
     let analyzed = rows(ctx, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n");
     let uses = analyzed.lines().filter(|line| line.contains("SharedSubplanExec"));
@@ -115,17 +116,17 @@ async fn windows_and_subplans_below_shared_ones() {
     for sql in [windows, &nested] {
         assert_eq!(rows(&ctx, sql).await, rows(&plain, sql).await, "{sql}");
     }
-    // One of `q` took the rows of the other, in which one of `r` took those of the other.
+    // One use of `q` took the rows of the other, in which one use of `r` took those of the other.
     assert_eq!(uses(&ctx, &nested).await, (6, 2));
 }
 
-/// What is written in the same way but means something else.
+/// Equal texts with different meanings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_differs_is_not_shared() {
     let (one, two) = (folder(0), folder(1_000_000));
     let (ctx, plain) = (open(builder(), &one).await, plain(&one).await);
     for ctx in [&ctx, &plain] {
-        // The view is of the first table, whose name another one has then.
+        // The view is over the first table. Another table gets its name later.
         rows(ctx, "CREATE VIEW before AS SELECT g, sum(id) AS n FROM t GROUP BY g").await;
         ctx.deregister_table("t").expect("the table");
         declare(ctx, &two).await;
@@ -177,7 +178,7 @@ async fn settings_switch_it_off() {
     }
 }
 
-/// More rows than are kept, and more than there is memory for.
+/// More rows than are kept, and more than fit in memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_subplans_give_all_their_rows_to_everybody() {
     let folder = folder(0);
@@ -212,8 +213,8 @@ fn run(plan: &Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> impl Future<
     async move { rows.await.expect("rows").iter().map(RecordBatch::num_rows).sum() }
 }
 
-/// Executions of one plan have nothing to do with each other: two at once, one after one that was given up, and one after
-/// one that ended.
+/// Executions of one plan are independent: two at once, one after one that was dropped, and one after one
+/// that ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_plan_executed_several_times() {
     let folder = folder(0);
@@ -231,7 +232,7 @@ async fn one_plan_executed_several_times() {
     assert_eq!(run(&plan, same).await, 16);
 }
 
-/// Every step of a recursive query executes its plan once more.
+/// Every step of a recursive query executes its plan again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn steps_of_recursive_queries() {
     let folder = folder(0);

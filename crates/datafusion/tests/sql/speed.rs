@@ -1,8 +1,8 @@
-//! One query at a time, coscan is at least 0.9 times as fast as plain DataFusion on every TPC-H query: warm,
-//! where each finds what it keeps in memory, and cold, where the page cache is empty and so is the buffer.
+//! One query at a time, coscan is at least 0.9 times as fast as plain DataFusion on every TPC-H query. Warm
+//! runs find their caches filled. Cold runs have an empty page cache and an empty buffer.
 //!
-//! Ignored, because a time means something only on a machine that does nothing else:
-//! `COSCAN_TEST_SF=1 cargo test --release --workspace --test sql speed -- --ignored --nocapture --test-threads 1`.
+//! Ignored by default, because times are meaningful only on an idle machine: `COSCAN_TEST_SF=1 cargo test
+//! --release --workspace --test sql speed -- --ignored --nocapture --test-threads 1`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use rustix::fs::{Advice, fadvise, fsync};
 use crate::tpch::{self, QUERIES};
 use crate::{support, support::LARGE_BUFFER};
 
-/// Each query is run this often; the best time counts.
+/// Runs of each query; the best time counts.
 const RUNS: usize = 5;
 
 async fn time(ctx: &SessionContext, sql: &str) -> Duration {
@@ -41,7 +41,7 @@ async fn coscan(folder: &Path) -> CoscanContext {
     coscan
 }
 
-/// Takes the tables' files out of the page cache.
+/// Removes the tables' files from the page cache.
 fn forget_pages(folder: &Path) {
     for table in tpch::TABLES {
         let file = std::fs::File::open(folder.join(table).join("part-0.parquet")).expect("a table's file");
@@ -50,7 +50,7 @@ fn forget_pages(folder: &Path) {
     }
 }
 
-/// The queries whose best time with coscan is above the plain one by more than a ninth.
+/// Returns the queries whose best time with coscan exceeds the plain one by more than a ninth.
 fn slow_ones(times: &[(Vec<Duration>, Vec<Duration>)]) -> Vec<usize> {
     let mut slow = Vec::new();
     for (query, (without, with)) in times.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Statements that DataFusion 55 reads or plans otherwise than SQL says.
+//! Statements that DataFusion 55 reads or plans against the SQL standard.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -204,13 +204,13 @@ async fn statements_mean_what_sql_says() {
     rows(&ctx, "SET datafusion.execution.batch_size = 2").await.expect("a setting");
     for (statement, expected) in QUERIES {
         assert_eq!(sorted(&ctx, statement).await, *expected, "{statement}");
-        // Joins by sorting fail at NaN, which `z` has.
+        // Sort-merge joins fail at NaN, which `z` has.
         if !statement.contains("FROM z") {
             rows(&ctx, "SET datafusion.optimizer.prefer_hash_join = false").await.expect("a setting");
             assert_eq!(sorted(&ctx, statement).await, *expected, "{statement}, joined by sorting");
             rows(&ctx, "SET datafusion.optimizer.prefer_hash_join = true").await.expect("a setting");
         }
-        // A view is planned when it is made, and again with its query.
+        // A view is planned when it is created, and again with its query.
         let view = format!("CREATE OR REPLACE VIEW v AS {statement}");
         rows(&ctx, &view).await.expect(&view);
         assert_eq!(sorted(&ctx, "SELECT * FROM v").await, *expected, "{statement}, as a view");
@@ -220,7 +220,7 @@ async fn statements_mean_what_sql_says() {
     }
 }
 
-/// The first has two common expressions, of which one is known when it is prepared and one when it runs.
+/// The first has two common expressions. One is known when it is prepared, the other when it runs.
 const PREPARED: &[(&str, &str, &[&str])] = &[
     (
         "SELECT nullif(CAST(v AS DECIMAL(38, 10)), v) IS NULL, CASE WHEN coalesce(v > $1, true) THEN 1 ELSE 2 END FROM p",

@@ -89,7 +89,7 @@ async fn sessions_that_state_that_their_stores_are_one_share_what_they_read() {
     store.put(&Path::from("t/a.parquet"), bytes.into()).await.expect("put");
     let mut read = Vec::new();
     for stated in [false, true, true] {
-        // Each session has a store of its own over the same data.
+        // Each session has its own store over the same data.
         let own: Arc<dyn ObjectStore> = Arc::new(PrefixStore::new(Arc::clone(&store), ""));
         let ctx = support::cooperative(&engine, Variant::Default);
         if stated {

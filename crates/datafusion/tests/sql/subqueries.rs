@@ -1,4 +1,4 @@
-//! Subqueries in every clause, three-valued: rows are those of PostgreSQL 15.
+//! Subqueries in every clause, with three-valued logic: rows are those of PostgreSQL 15.
 
 use crate::few_rows::{Answer, FewRows};
 
@@ -184,7 +184,7 @@ async fn a_scalar_subquery_with_several_rows_is_an_error() {
     let few = FewRows::open().await;
     let error = few.error("SELECT v, (SELECT r.k FROM r WHERE r.k = l.k) FROM l").await;
     assert!(error.contains("returned more than one row"), "{error}");
-    // It is not computed where a condition before it is false.
+    // It is not computed where an earlier condition is false.
     let sql = "SELECT CASE WHEN v < 20 THEN (SELECT r.k FROM r WHERE r.k = l.k) END AS k FROM l WHERE v = 10";
     few.assert_right(&[(sql, &["1"])]).await;
 }

@@ -13,24 +13,24 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 
 use crate::data;
 
-/// Bytes that hold all test data at once, decoded too.
+/// A buffer that holds all test data at once, also decoded.
 pub const LARGE_BUFFER: u64 = 512 << 20;
 
-/// No query of these tests takes nearly as long.
+/// Time limit that no query of these tests approaches.
 pub const QUERY_ENDS_AFTER: Duration = Duration::from_secs(300);
 
-/// How queries of a session are planned. Results must not depend on it.
+/// The planning of a session's queries. Results must not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// Four partitions that share their work.
     Default,
-    /// Filters are applied by the scan.
+    /// Filters in the scan.
     PushdownFilters,
-    /// Each partition reads its own files, as distributed engines want it.
+    /// Each partition reads its own files, as distributed engines require.
     NoWorkStealing,
     /// One partition.
     Single,
-    /// Files are cut into byte ranges as soon as they exceed a few kilobytes.
+    /// Files are cut into byte ranges if they exceed a few kilobytes.
     Ranges,
 }
 
@@ -38,7 +38,7 @@ pub enum Variant {
 pub const VARIANTS: [Variant; 5] =
     [Variant::Default, Variant::PushdownFilters, Variant::NoWorkStealing, Variant::Single, Variant::Ranges];
 
-/// The configuration of a variant.
+/// Returns the configuration of a variant.
 pub fn config(variant: Variant) -> SessionConfig {
     let mut config = SessionConfig::new().with_target_partitions(4).with_information_schema(true);
     let options = config.options_mut();
@@ -53,12 +53,12 @@ pub fn config(variant: Variant) -> SessionConfig {
     config
 }
 
-/// An engine with settings that make tests quick.
+/// Returns an engine with settings that make tests quick.
 pub fn engine(policy: PolicyName, buffer_bytes: u64) -> Engine {
     cutting_engine(policy, buffer_bytes, 0)
 }
 
-/// As [`engine`]; row groups are cut to chunks of about so many bytes.
+/// Like [`engine`], with row groups cut to chunks of about so many bytes.
 pub fn cutting_engine(policy: PolicyName, buffer_bytes: u64, chunk_bytes: u64) -> Engine {
     let mut config = EngineConfig::new(policy, buffer_bytes);
     config.stall_after = Duration::from_millis(5);
@@ -68,30 +68,30 @@ pub fn cutting_engine(policy: PolicyName, buffer_bytes: u64, chunk_bytes: u64) -
     Engine::new(config).expect("an engine")
 }
 
-/// The policy of that name.
+/// Returns the policy of that name.
 pub fn policy(name: &str) -> PolicyName {
     name.parse().expect("a policy")
 }
 
-/// A session whose scans are cooperative, of all tables however small.
+/// Returns a session whose scans are cooperative, for tables of any size.
 pub fn cooperative(engine: &Engine, variant: Variant) -> SessionContext {
     let mut config = config(variant);
     let mut options = CoscanOptions::default();
     options.small_table_bytes = 0;
-    // Equal queries at once are to run at once: `shared_results.rs` has those that do not.
+    // Equal concurrent queries must run separately; `shared_results.rs` tests sharing.
     options.share_results = false;
     config.options_mut().extensions.insert(options);
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     SessionContext::new_with_state(install(builder, engine.clone()).build())
 }
 
-/// DataFusion as it is by itself.
+/// Returns a session of plain DataFusion.
 pub fn upstream(variant: Variant) -> SessionContext {
     SessionContext::new_with_config(config(variant))
 }
 
-/// A session without cooperative scans, which looks at all rows: DataFusion draws wrong conclusions from some statistics. INT96
-/// times have the unit that others have.
+/// Returns a session without cooperative scans that reads all rows, because DataFusion draws wrong
+/// conclusions from some statistics. INT96 times have the same unit as in other sessions.
 pub fn plain(variant: Variant) -> SessionContext {
     let mut config = config(variant).with_collect_statistics(false);
     let parquet = &mut config.options_mut().execution.parquet;
@@ -107,14 +107,14 @@ pub async fn declare(ctx: &SessionContext) {
     }
 }
 
-/// A cooperative session with the tables of [`data`].
+/// Returns a cooperative session with the tables of [`data`].
 pub async fn session(engine: &Engine, variant: Variant) -> SessionContext {
     let ctx = cooperative(engine, variant);
     declare(&ctx).await;
     ctx
 }
 
-/// A context over the tables of [`data`] with default settings, all tables cooperative.
+/// Returns a context over the tables of [`data`] with default settings, all tables cooperative.
 pub async fn context(settings: &[(&str, &str)]) -> CoscanContext {
     let mut builder = CoscanContext::builder()
         .policy("relevance")
@@ -131,7 +131,8 @@ pub async fn context(settings: &[(&str, &str)]) -> CoscanContext {
     coscan
 }
 
-/// The rows of a query's result, each as one line of text. A query that does not end is an error, too.
+/// Returns the rows of a query's result, each as one line of text. A query that does not end is an error,
+/// too.
 pub async fn rows(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
     let batches = tokio::time::timeout(QUERY_ENDS_AFTER, async { ctx.plain_sql(sql).await?.collect().await });
     let batches = batches.await.map_err(|_| DataFusionError::Execution(format!("does not end: {sql}")))??;
@@ -151,35 +152,35 @@ pub async fn rows(ctx: &SessionContext, sql: &str) -> Result<Vec<String>> {
     Ok(rows)
 }
 
-/// The same in the order of these lines. No error is expected.
+/// Returns the same, sorted. Panics on an error.
 pub async fn sorted_rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
     let mut rows = rows(ctx, sql).await.expect(sql);
     rows.sort();
     rows
 }
 
-/// The session with the files of a folder as its table `t`.
+/// Declares the files of a folder as table `t`.
 pub async fn with_table(ctx: SessionContext, folder: &tempfile::TempDir) -> SessionContext {
     let path = folder.path().to_str().expect("a path");
     ctx.register_parquet("t", path, ParquetReadOptions::default()).await.expect("a table");
     ctx
 }
 
-/// The first counter of this name in what EXPLAIN ANALYZE shows.
+/// Returns the first counter of this name in the output of EXPLAIN ANALYZE.
 pub fn counter(shown: &str, name: &str) -> usize {
     let (_, rest) = shown.split_once(&format!("{name}=")).unwrap_or_else(|| panic!("{name}: {shown}"));
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next().expect("digits");
     digits.parse().expect("a number")
 }
 
-/// The number that a query returns.
+/// Returns the number that a query returns.
 pub async fn number(ctx: &SessionContext, sql: &str) -> i64 {
     let rows = rows(ctx, sql).await.expect(sql);
     rows[0].parse().expect("a number")
 }
 
-/// Waits until nothing is being read or consumed, and returns what is left. Scans that were dropped may
-/// still have reads under way.
+/// Waits until nothing is being read or consumed, and returns the rest. Dropped scans may still have reads in
+/// progress.
 pub async fn settled(engine: &Engine) -> Usage {
     let deadline = Instant::now() + QUERY_ENDS_AFTER;
     loop {
@@ -193,7 +194,7 @@ pub async fn settled(engine: &Engine) -> Usage {
     }
 }
 
-/// The smallest buffer in which all these queries can run, as the engine states it.
+/// Returns the smallest buffer in which all these queries can run, as the engine states it.
 pub async fn minimum_buffer(ctx: &SessionContext, engine: &Engine, queries: &[&str]) -> u64 {
     let mut buffer = 16 << 10;
     engine.set_buffer(buffer).expect("a small buffer");
@@ -213,7 +214,7 @@ fn needed(error: &DataFusionError) -> Option<u64> {
     }
 }
 
-/// Runs `jobs` in the background, so many at a time, and returns their results in order.
+/// Runs `jobs` in the background, `concurrency` at a time, and returns their results in order.
 pub async fn at_a_time<T, F>(jobs: Vec<F>, concurrency: usize) -> Vec<T>
 where
     T: Send + 'static,

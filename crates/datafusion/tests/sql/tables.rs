@@ -1,4 +1,4 @@
-//! Tables of a few small files, in all the ways in which they are read.
+//! Tables of a few small files, read in all ways.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use tempfile::TempDir;
 use crate::data;
 use crate::support::{self, LARGE_BUFFER, Variant};
 
-/// Sessions that read small tables by DataFusion's own scan and by cooperative scans, with filters above the scan and in it.
+/// Sessions that read small tables by DataFusion's own scan and by cooperative scans, with filters above the
+/// scan and in it.
 pub fn sessions() -> Vec<(&'static str, SessionContext)> {
     let ways = [
         ("plain scan", 4 << 20, Variant::Default),
@@ -37,7 +38,7 @@ fn session(small_table_bytes: u64, variant: Variant) -> SessionContext {
     SessionContext::new_with_state(install(builder, engine).build())
 }
 
-/// Writes a file of these columns; those that are not required may be null.
+/// Writes a file of these columns. Columns that are not required may be null.
 pub fn write(path: &Path, columns: &[(&str, ArrayRef)], required: &[&str]) {
     let field = |(name, array): &(&str, ArrayRef)| {
         Field::new(*name, array.data_type().clone(), !required.contains(name))
@@ -49,7 +50,7 @@ pub fn write(path: &Path, columns: &[(&str, ArrayRef)], required: &[&str]) {
     data::write(path, &batch, WriterProperties::builder().build());
 }
 
-/// A folder of files of these columns.
+/// Returns a folder of files of these columns.
 pub fn folder(files: &[(&str, &[(&str, ArrayRef)])]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, columns) in files {
@@ -66,7 +67,7 @@ pub async fn declare(ctx: &SessionContext, name: &str, location: &str) -> Result
     ctx.plain_sql(&sql).await?.collect().await.map(drop)
 }
 
-/// The rows of a query over the files at a location as its table `t`.
+/// Returns the rows of a query over the files at a location as its table `t`.
 pub async fn rows_of(ctx: &SessionContext, location: &str, sql: &str) -> Result<Vec<String>> {
     declare(ctx, "t", location).await?;
     support::rows(ctx, sql).await

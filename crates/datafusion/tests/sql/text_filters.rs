@@ -1,5 +1,5 @@
-//! Filters and groups over strings: with the dictionary of their chunk or without, alone and with what other queries found.
-//! Answers are those of plain DataFusion.
+//! Filters and groups over strings, with and without the dictionary of their chunk, alone and with shared
+//! answers of other queries. Answers are those of plain DataFusion.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use crate::support::{self, LARGE_BUFFER, Variant, counter, sorted_rows as rows, 
 const ROWS: usize = 6000;
 const FILES: usize = 4;
 
-/// Strings of a few values, short and long; of many; all different. Every twentieth or so is null in two of them.
+/// Strings of few values, short and long; of many values; all distinct. In two columns about every twentieth
+/// is null.
 fn table(version: u64) -> RecordBatch {
     let mut rng = Rng::with_seed(version);
     let mut strings = |null: bool, of: &dyn Fn(&mut Rng, usize) -> String| -> ArrayRef {
@@ -42,7 +43,7 @@ fn table(version: u64) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).expect("a batch")
 }
 
-/// Files of which one has no dictionaries, and one gives most of them up in the middle.
+/// Files of which one has no dictionaries, and one abandons most of them in the middle.
 fn write_version(folder: &Path, version: u64) {
     let rows = ROWS / FILES;
     for file in 0..FILES {
@@ -93,7 +94,7 @@ fn condition(rng: &mut Rng, depth: usize) -> String {
         7 => format!("{column} IS {not}NULL"),
         8 => {
             let op = ["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM"][rng.usize(..7)];
-            // Beyond what the bits hold in which the column comes, as well.
+            // Also values beyond the bits in which the column comes.
             let beyond = [-5_000_000_000, -129, 127, 128, 300, 40_000];
             format!("n {op} {}", if rng.bool() { rng.i64(0..17) } else { beyond[rng.usize(..6)] })
         }
@@ -104,7 +105,7 @@ fn condition(rng: &mut Rng, depth: usize) -> String {
     }
 }
 
-/// What is asked of the rows that pass.
+/// Queries over the rows that pass.
 const ASKED: [&str; 8] = [
     "SELECT kind, count(*) AS a, sum(n) AS b, count(word) AS c FROM t WHERE @ GROUP BY kind",
     "SELECT city, kind, sum(n) AS a, sum(id) AS b FROM t WHERE @ GROUP BY city, kind",
@@ -156,7 +157,7 @@ async fn answers_are_those_of_plain_datafusion() {
     assert!(some_rows > 150, "{some_rows} answers of several rows");
 }
 
-/// A query that is under way and does not get on. It has read a slice.
+/// A query in progress that makes no progress. It has read a slice.
 async fn held(ctx: &SessionContext, condition: &str) -> SendableRecordBatchStream {
     let sql = format!("SELECT id FROM t WHERE {condition}");
     let plan = ctx.plain_sql(&sql).await.expect(&sql).create_physical_plan().await.expect(&sql);
@@ -165,7 +166,7 @@ async fn held(ctx: &SessionContext, condition: &str) -> SendableRecordBatchStrea
     rows
 }
 
-/// What a query takes of what others found about slices, and what it finds for them.
+/// Returns how many answers about slices a query takes from other queries, and how many it makes for them.
 async fn shared(ctx: &SessionContext, sql: &str) -> (usize, usize) {
     let shown = support::rows(ctx, &format!("EXPLAIN ANALYZE {sql}")).await.expect(sql).join("\n");
     (counter(&shown, "filter_answers_taken"), counter(&shown, "filter_answers_made"))
@@ -175,7 +176,8 @@ fn counting(condition: &str) -> String {
     format!("SELECT count(*) AS a FROM t WHERE {condition}")
 }
 
-/// What is unique has no dictionary. Slices of 256 rows: four of each row group of 1000 and two of each of 500.
+/// Unique values have no dictionary. Slices of 256 rows: four of each row group of 1000 and two of each of
+/// 500.
 const SLICES: usize = 24;
 
 const PATTERN: &str = "unique LIKE '%1%and%3%'";
@@ -227,12 +229,12 @@ async fn a_file_that_was_replaced_has_answers_of_its_own() {
     assert_eq!(shared(&fresh, &counting(PATTERN)).await, (SLICES, 0), "of the new version");
 }
 
-/// The same condition in words, but of other columns or other types.
+/// The same text of a condition with other columns or other types.
 #[tokio::test]
 async fn what_differs_is_not_shared() {
     let folder = folder();
     let other_folder = tempfile::tempdir().expect("a folder");
-    // The same names in other places.
+    // The same names at other positions.
     let id: ArrayRef =
         Arc::new((0..ROWS).map(|row| Some(format!("{row} and 1 and 3"))).collect::<StringArray>());
     let other = table(3);

@@ -1,6 +1,7 @@
-//! Times: of columns with a zone of their own, and INT96.
+//! Times in columns with a zone of their own, and INT96.
 //!
-//! Right values are those of PostgreSQL 15 in a session in UTC, and of DuckDB, pyarrow and Spark for INT96.
+//! Expected values are those of PostgreSQL 15 in a session in UTC, and of DuckDB, pyarrow and Spark for
+//! INT96.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ fn ids(values: &[i32]) -> ArrayRef {
     Arc::new(Int32Array::from(values.to_vec()))
 }
 
-/// Four instants, six hours apart, as a writer in São Paulo has them.
+/// Four instants, six hours apart, as stored by a writer in São Paulo.
 fn zoned() -> TempDir {
     let times = in_zone(&[0, 6, 12, 18], "America/Sao_Paulo");
     let child = Arc::new(Field::new("t", times.data_type().clone(), true));
@@ -165,7 +166,7 @@ async fn the_unit_of_int96_times_can_be_set() {
     }
 }
 
-/// When this fails, a mend can go.
+/// If this fails, a correction can be removed.
 #[tokio::test]
 async fn datafusion_alone_is_still_wrong() {
     let zoned = zoned();

@@ -1,7 +1,7 @@
-//! All 22 queries of TPC-H give the same result as plain DataFusion: under every policy, alone and 16 at a
-//! time, with a buffer just above the minimum and with a large one.
+//! All 22 queries of TPC-H give the same result as plain DataFusion. The tests use every policy, one query
+//! alone and 16 at a time, with a buffer just above the minimum and with a large one.
 //!
-//! At scale factor 0.05, or what `COSCAN_TEST_SF` says.
+//! The scale factor is 0.05, or `COSCAN_TEST_SF`.
 
 use std::fs::File;
 use std::path::Path;

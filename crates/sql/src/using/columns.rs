@@ -22,7 +22,7 @@ pub(super) struct Scope(pub(super) Vec<Named>);
 #[derive(Clone)]
 pub(super) struct Named {
     pub(super) name: String,
-    /// The expression that has its value.
+    /// The expression of its value.
     pub(super) value: Expr,
     /// Its type, if known.
     pub(super) of: Option<DataType>,
@@ -31,7 +31,7 @@ pub(super) struct Named {
 }
 
 impl Scope {
-    /// The value that the name has if it is a merged column. `None` if it is another column or an ambiguous one.
+    /// Returns the value of the name if it is a merged column; `None` if it is another column or ambiguous.
     pub(super) fn merged(&self, name: &str) -> Option<&Expr> {
         let mut found = self.0.iter().filter(|column| column.name == name);
         found.next().filter(|column| column.merged && found.next().is_none()).map(|column| &column.value)
@@ -47,7 +47,7 @@ impl Scope {
 }
 
 impl Mender<'_> {
-    /// The name that an identifier stands for.
+    /// Returns the name of an identifier, folded if it is unquoted.
     pub(super) fn folded(&self, name: &Ident) -> String {
         if name.quote_style.is_some() || !self.known.folds_names() {
             name.value.clone()
@@ -56,7 +56,7 @@ impl Mender<'_> {
         }
     }
 
-    /// The columns of a table whose own joins are mended.
+    /// Returns the columns of a table whose own joins are already rewritten.
     ///
     /// # Errors
     /// If it cannot be planned by itself and does not list its columns.
@@ -64,7 +64,7 @@ impl Mender<'_> {
         let planned = self.planned(factor);
         match (planned, factor) {
             (Ok(plan), _) => Ok(plan.schema().iter().map(column).collect()),
-            // It may refer to a query around.
+            // It may refer to an outer query.
             (Err(error), TableFactor::Derived { subquery, alias: Some(alias), .. }) => {
                 let listed = if alias.columns.is_empty() {
                     self.listed(&subquery.body)
@@ -97,7 +97,7 @@ impl Mender<'_> {
             .sql_statement_to_plan(Statement::Query(query))
     }
 
-    /// The tables of WITH that can be read here. Of tables of the same name the nearest is read.
+    /// Returns the visible tables of WITH. Of tables with one name the innermost is visible.
     fn with(&self) -> Option<With> {
         let name = |table: &Cte| self.folded(&table.alias.name);
         let is_hidden =
@@ -111,7 +111,7 @@ impl Mender<'_> {
         })
     }
 
-    /// The names of columns that a query lists.
+    /// Returns the column names that a query lists.
     fn listed(&self, body: &SetExpr) -> Option<Vec<String>> {
         match body {
             SetExpr::Select(select) => select.projection.iter().map(|item| self.listed_item(item)).collect(),
@@ -146,7 +146,7 @@ fn column((table, field): (Option<&TableReference>, &FieldRef)) -> Named {
     Named { name: field.name().clone(), value, of: Some(field.data_type().clone()), merged: false }
 }
 
-/// `SELECT * FROM t`.
+/// Returns `SELECT * FROM t`.
 ///
 /// # Errors
 /// None.

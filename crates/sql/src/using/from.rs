@@ -12,7 +12,7 @@ use super::Mender;
 use super::columns::{Named, Scope, select_all};
 use super::merged::MERGED;
 
-/// Which rows a join keeps that have no partner, and which columns it has.
+/// The unmatched rows that a join keeps, and the columns that it has.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Inner,
@@ -25,7 +25,7 @@ enum Kind {
     OfRight,
 }
 
-/// Whether the join names its keys only.
+/// Returns whether the join has USING or NATURAL.
 pub(super) fn is_by_name(join: &JoinOperator) -> bool {
     let constraint = match join {
         JoinOperator::Join(of)
@@ -57,10 +57,10 @@ fn parts(join: &mut JoinOperator) -> (Kind, Option<&mut JoinConstraint>) {
 }
 
 impl Mender<'_> {
-    /// Mends the joins of tables. Returns the columns of all, if `wanted`.
+    /// Rewrites the joins of tables. Returns the columns of all, if `wanted`.
     ///
-    /// `before` are columns that LATERAL tables may refer to, and `beside` tells of which keys a table's own column is listed
-    /// beside the merged one.
+    /// `before` has the columns to which LATERAL tables may refer. `beside` says for which keys a table's own
+    /// column is listed beside the merged one.
     pub(super) fn joined(
         &mut self,
         table: &mut TableWithJoins,
@@ -117,7 +117,7 @@ impl Mender<'_> {
             let Some(alias) = alias.take() else {
                 return self.joined(table_with_joins, before, wanted, beside);
             };
-            // The name hides those of the tables, and the merged columns are its own.
+            // The alias hides the names of the tables, and the merged columns are its own.
             let table = std::mem::replace(table_with_joins.as_mut(), placeholder());
             *factor = derived(table, Vec::new(), alias)?;
         }
@@ -162,7 +162,7 @@ impl Mender<'_> {
         Ok(keys)
     }
 
-    /// The columns of the last join: merged ones, then those of each side.
+    /// Returns the columns of the last join: merged ones, then those of each side.
     fn merge(
         &mut self,
         table: &mut TableWithJoins,
@@ -227,7 +227,7 @@ fn both(kind: Kind, left: Vec<Named>, right: Vec<Named>) -> Vec<Named> {
     }
 }
 
-/// The names that both sides have, in the order of the left side.
+/// Returns the names that both sides have, in the order of the left side.
 fn common(left: &[Named], right: &[Named]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for column in left {
@@ -238,7 +238,7 @@ fn common(left: &[Named], right: &[Named]) -> Vec<String> {
     names
 }
 
-/// The column of both sides.
+/// Returns the column of both sides.
 fn pair(name: &str, left: &[Named], right: &[Named]) -> Result<(Named, Named)> {
     let only = |side: &str, columns: &[Named]| {
         let mut found = columns.iter().filter(|column| column.name == name);
@@ -255,7 +255,7 @@ fn pair(name: &str, left: &[Named], right: &[Named]) -> Result<(Named, Named)> {
     Ok((only("left", left)?, only("right", right)?))
 }
 
-/// Whether a column of the one type may stand for the other.
+/// Returns whether a column of the one type may replace one of the other.
 fn are_alike(left: Option<&DataType>, right: Option<&DataType>) -> bool {
     let (Some(left), Some(right)) = (left, right) else { return true };
     let is_time = |of: &DataType| of.is_temporal();
@@ -284,7 +284,7 @@ fn coalesce(left: &Expr, right: &Expr) -> Expr {
     })
 }
 
-/// `(SELECT *, more FROM table) AS alias`.
+/// Returns `(SELECT *, more FROM table) AS alias`.
 fn derived(table: TableWithJoins, more: Vec<SelectItem>, alias: TableAlias) -> Result<TableFactor> {
     let mut subquery = select_all()?;
     if let SetExpr::Select(select) = subquery.body.as_mut() {

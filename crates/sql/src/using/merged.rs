@@ -1,7 +1,8 @@
-//! Relations with merged columns: joined tables, whose columns keep their qualifiers, and more columns that have a qualifier of
-//! their own.
+//! Relations with merged columns: joined tables whose columns keep their qualifiers, and merged columns with
+//! another qualifier.
 //!
-//! SQL cannot give a computed column a qualifier beside those of other tables, so such a relation is written as a subquery whose
+//! SQL cannot give a computed column a qualifier beside those of other tables. So such a relation is written
+//! as a subquery whose name begins with [`MERGED`], and planned here.
 //! name begins with [`MERGED`], and planned here.
 
 use datafusion::common::{Column, Result, TableReference};
@@ -11,7 +12,8 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::TableFactor;
 
-/// The beginning of the names of relations with merged columns, and of these columns while they have no qualifier.
+/// The prefix of the names of relations with merged columns, and of these columns while they have no
+/// qualifier.
 pub(crate) const MERGED: &str = "coscan merged ";
 
 /// Plans such relations.
@@ -39,7 +41,7 @@ impl RelationPlanner for MergedColumns {
     }
 }
 
-/// The column, which gets the qualifier if it is a merged one.
+/// Returns the column, with the qualifier if it is a merged one.
 fn qualified(column: Column, relation: &TableReference) -> Expr {
     let name = match &column.relation {
         None => column.name.strip_prefix(MERGED).map(str::to_owned),

@@ -1,17 +1,18 @@
 //! `JOIN ... USING (k)` and `NATURAL JOIN`.
 //!
-//! DataFusion 55 takes the left side's `k` for the merged column of every join, also where only the right side has a row
-//! (<https://github.com/apache/datafusion/issues/22881>, 22998). In WHERE it calls `k` ambiguous, and it refuses chains of FULL
-//! joins. Here such a join becomes one with ON before the statement is planned, and each name of a merged column becomes an
-//! expression: the left side's column for INNER and LEFT joins, the right side's for RIGHT joins, and `coalesce` of both for FULL
-//! joins. `*` becomes a list in which merged columns come once and first.
+//! For the merged column of every join, DataFusion 55 takes the left side's `k`, even where only the right
+//! side has a row (<https://github.com/apache/datafusion/issues/22881>, 22998). In WHERE it calls `k`
+//! ambiguous, and it refuses chains of FULL joins. This module rewrites such a join to a join with ON before
+//! the statement is planned. Each name of a merged column becomes an expression: the left side's column for
+//! INNER and LEFT joins, and the right side's for RIGHT joins. For FULL joins it is `coalesce` of both. `*`
+//! becomes a list in which merged columns come once and first.
 //!
-//! `coalesce` is computed where the tables are joined, in a relation that has a name of its own ([`MergedColumns`]), so that
-//! every clause can refer to it. The same is done where an inner join merges numbers of different types, or where a SELECT lists
-//! `k` and `a.k`, as two columns of one qualified name cannot stand side by side. Other joins are planned as if ON had been
-//! written.
+//! `coalesce` is computed where the tables are joined, in a relation with a name of its own
+//! ([`MergedColumns`]), so that every clause can refer to it. The same is done if an inner join merges
+//! numbers of different types, or if a SELECT lists `k` and `a.k`, because two columns with one qualified
+//! name cannot coexist. Other joins are planned as if ON had been written.
 //!
-//! Only statements that have such a join are changed. A merged column that is a struct is not looked into.
+//! Only statements with such a join are changed. Fields of a merged struct column are not resolved.
 
 mod columns;
 mod from;
@@ -36,10 +37,11 @@ pub(crate) use self::merged::{MERGED, MergedColumns};
 use self::names::Names;
 use crate::known::Known;
 
-/// Replaces joins by columns of the same name. Returns whether the statement has to be planned with [`MergedColumns`].
+/// Replaces joins by columns of the same name. Returns whether the statement must be planned with
+/// [`MergedColumns`].
 ///
 /// # Errors
-/// If a table is not known, or a side of such a join does not have the column exactly once.
+/// If a table is unknown, or a side of such a join does not have the column exactly once.
 pub(crate) async fn mend(
     state: &SessionState,
     statement: &mut Statement,
@@ -87,7 +89,7 @@ pub(crate) fn read(statement: &mut Statement) -> Option<Read<'_>> {
     }
 }
 
-/// Whether a join of the statement names its keys only.
+/// Returns whether a join of the statement has USING or NATURAL.
 fn has_named_joins<T: Visit>(statement: &T) -> bool {
     struct Search;
     impl Visitor for Search {
@@ -100,7 +102,7 @@ fn has_named_joins<T: Visit>(statement: &T) -> bool {
     statement.visit(&mut Search).is_break()
 }
 
-/// Whether a join of these tables, or of those in parentheses among them, names its keys only.
+/// Returns whether a join of these tables, or of nested ones in parentheses, has USING or NATURAL.
 fn names_keys(from: &[TableWithJoins]) -> bool {
     let nested = |factor: &TableFactor| match factor {
         TableFactor::NestedJoin { table_with_joins, .. } => {
@@ -117,11 +119,12 @@ fn names_keys(from: &[TableWithJoins]) -> bool {
 /// The state of a walk through a statement.
 struct Mender<'a> {
     known: &'a Known<'a>,
-    /// Tables of WITH that can be read here, the nearest last.
+    /// The visible tables of WITH, the innermost last.
     tables: Vec<Cte>,
-    /// The columns of each SELECT around, the nearest last.
+    /// The columns of each enclosing SELECT, the innermost last.
     scopes: Vec<Scope>,
-    /// Whether columns of tables have to be known here. Otherwise they are not missed where a table cannot be planned by itself.
+    /// Whether columns of tables must be known. Otherwise, a table that cannot be planned by itself has no
+    /// known columns.
     strict: bool,
     /// The number of relations with merged columns.
     merged: usize,

@@ -7,10 +7,10 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, VisitMut, VisitorMut};
 
 use super::Mender;
 
-/// Replaces names in expressions and mends the subqueries in them.
+/// Replaces names in expressions and rewrites the subqueries in them.
 pub(super) struct Names<'m, 'a> {
     mender: &'m mut Mender<'a>,
-    /// How many subqueries are around. They are mended as a whole.
+    /// The number of enclosing subqueries. Subqueries are rewritten as a whole.
     depth: usize,
 }
 
@@ -53,7 +53,7 @@ impl Mender<'_> {
     /// Replaces the names of merged columns.
     ///
     /// # Errors
-    /// If a subquery has a join by names that cannot be mended.
+    /// If a subquery has a join by names that cannot be rewritten.
     pub(super) fn names<T: VisitMut>(&mut self, of: &mut T) -> Result<()> {
         match of.visit(&mut Names::of(self)) {
             ControlFlow::Break(error) => Err(error),
@@ -61,7 +61,7 @@ impl Mender<'_> {
         }
     }
 
-    /// The value of the name if it means a merged column.
+    /// Returns the value of the name if it refers to a merged column.
     fn merged(&self, name: &Ident) -> Option<Expr> {
         let name = self.folded(name);
         let nearest = self.scopes.iter().rev().find(|scope| scope.has(&name))?;

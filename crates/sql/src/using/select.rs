@@ -1,4 +1,4 @@
-//! Queries: their SELECTs, whose `*` becomes a list where columns are merged, and ORDER BY.
+//! Queries: their SELECTs, in which `*` becomes a list if columns are merged, and ORDER BY.
 
 use datafusion::common::Result;
 use datafusion::sql::sqlparser::ast::{
@@ -11,10 +11,10 @@ use super::merged::MERGED;
 use super::{Mender, names_keys};
 
 impl Mender<'_> {
-    /// Mends a query as a whole.
+    /// Rewrites a query as a whole.
     ///
     /// # Errors
-    /// If a join by names cannot be mended.
+    /// If a join by names cannot be rewritten.
     pub(super) fn query(&mut self, query: &mut Query) -> Result<()> {
         let around = self.tables.len();
         if let Some(with) = &mut query.with {
@@ -39,7 +39,7 @@ impl Mender<'_> {
         let mut first = table.clone();
         if recursive && let SetExpr::SetOperation { left, right, .. } = table.query.body.as_mut() {
             self.body(left)?;
-            // The other side reads what the first side gives.
+            // The other side reads the columns of the first side.
             first.query.body = left.clone();
             self.tables.push(first);
             let done = self.body(right);
@@ -99,7 +99,7 @@ impl Mender<'_> {
         Ok(())
     }
 
-    /// The names of columns that are listed with and without a table.
+    /// Returns the column names that are listed with and without a table.
     fn listed_beside(&self, projection: &[SelectItem]) -> Beside {
         let mut beside = Beside::default();
         for item in projection {
@@ -116,7 +116,7 @@ impl Mender<'_> {
         beside
     }
 
-    /// The list with columns for `*`, merged ones once and first.
+    /// Replaces `*` in the list by columns, merged ones once and first.
     fn without_wildcards(&self, projection: Vec<SelectItem>, scope: &Scope) -> Vec<SelectItem> {
         let listed = |item| match item {
             SelectItem::Wildcard(options) => self.all(&options, scope),
@@ -162,7 +162,7 @@ impl Mender<'_> {
         shown.map(item).collect()
     }
 
-    /// A name alone in ORDER BY is that of a listed column, if there is one.
+    /// Resolves ORDER BY by a simple name, which refers to a listed column if there is one.
     fn order_of_columns(&self, order: &mut OrderBy, projection: &[SelectItem]) {
         let (OrderByKind::Expressions(by), Some(scope)) = (&mut order.kind, self.scopes.last()) else {
             return;
@@ -220,7 +220,7 @@ impl Beside {
     }
 }
 
-/// An expression without a name, as it is written.
+/// Returns the text of an expression without a name.
 fn text(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => None,
@@ -229,7 +229,7 @@ fn text(item: &SelectItem) -> Option<String> {
     }
 }
 
-/// Keeps names of relations with merged columns out of names of columns.
+/// Keeps names of relations with merged columns out of column names.
 fn named_as_written(item: &mut SelectItem, text: Option<String>) {
     if let (SelectItem::UnnamedExpr(expr), Some(text)) = (&*item, text)
         && expr.to_string().contains(MERGED)

@@ -1,1 +1,1 @@
-"""Answers over Parquet files of other writers, and over files whose footers are rewritten, against other readers'."""
+"""Compares answers over Parquet files of other writers, and over files with rewritten footers, with those of other readers."""

@@ -1,9 +1,9 @@
-"""Puts statements about files of many writers, with changed footers, to coscan and to other engines.
+"""Runs statements over files of many writers, with changed footers, on coscan and on other engines.
 
     python3 -m checks.files --seeds 0..100000 --jobs 2 --coscan PATH
 
-Without `--seeds` it is what `make files-test` runs: the tests of the machine, files that are kept, and a few seeds. A failure
-is printed with its seed, statement, mode and a command that shows it; its files are kept, made smaller.
+Without `--seeds` it runs the part of `make files-test`: tests of the machinery, stored files, and a few seeds. A
+failure is printed with its seed, statement, mode and a command that shows it. Its files are shrunk and kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Arrow tables as rows of plain values, such that equal values are equal in Python whatever their types.
+"""Conversion of Arrow tables to rows of plain values. Equal values are equal in Python, whatever their types.
 
-Times are nanoseconds as integers, so that no value is out of range; texts and binary values are what they are, and a
-dictionary is its values. What a column is called and of which of several types that hold the same values it is does not count.
+Times are nanoseconds as integers, so that no value is out of range. Texts and binary values stay unchanged, and a
+dictionary becomes its values. The name of a column does not count, nor which of several types with the same values it
+has.
 """
 
 from __future__ import annotations

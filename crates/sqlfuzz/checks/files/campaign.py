@@ -1,4 +1,4 @@
-"""Seeds played in several processes, and what `make files-test` runs."""
+"""Runs seeds in several processes, and the checks of `make files-test`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .program import MODES, Program
 from .report import SHRINK_SECONDS, reported
 from .writers_apart import build_and_tell, built, with_writers_apart
 
-#: Seeds that are played in one process of the program.
+#: Seeds that run in one process of the program.
 BATCH = 8
-#: As many failures of one kind are made smaller and shown by a process.
+#: Limit of the failures of one kind that a process shrinks and shows.
 SHOWN = 2
-#: What a bounded run plays.
+#: The seeds of a bounded run.
 BOUNDED, BOUNDED_GOLDEN = range(100), range(26)
 
 
@@ -77,7 +77,7 @@ def run(arguments: Sequence[str], coscan: Path) -> int:
 
 
 def changes(options: argparse.Namespace) -> list[str]:
-    """Makes every change of footers to one table, and returns what failed, in words."""
+    """Makes every change of footers to one table. Returns the failures as text."""
     player, failures = Player(Program(options.coscan.resolve()), FOLDER / "changes"), []
     cases = each_change.cases()
     for at in range(0, len(cases), BATCH):
@@ -90,10 +90,10 @@ def changes(options: argparse.Namespace) -> list[str]:
 
 
 def campaign(options: argparse.Namespace) -> bool:
-    """Plays the seeds and says what became of them. Returns whether nothing failed."""
+    """Runs the seeds and prints the outcomes. Returns whether nothing failed."""
     begin = time.monotonic()
     share = [options.seeds[at :: options.jobs] for at in range(options.jobs)]
-    # Readers of this process have threads, and a fork would have their locks without them.
+    # Readers of this process have threads; a fork would copy their locks without the threads.
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
         played = list(pool.map(play, [options] * options.jobs, share))
     outcomes: Counter[str] = sum((counts for counts, _ in played), Counter())
@@ -106,7 +106,7 @@ def campaign(options: argparse.Namespace) -> bool:
 
 
 def play(options: argparse.Namespace, seeds: Sequence[int]) -> tuple[Counter[str], int]:
-    """Plays seeds in this process, prints failures, and returns what became of statements and how many failed."""
+    """Runs seeds in this process and prints failures. Returns the counts of outcomes and of failures."""
     player, failed = Player(Program(options.coscan.resolve()), FOLDER / str(os.getpid())), 0
     shown: Counter[tuple] = Counter()
     for at in range(0, len(seeds), BATCH):
@@ -129,7 +129,7 @@ def drawn(options: argparse.Namespace, seeds: Sequence[int]) -> list[Case]:
 
 
 def worth_showing(failures: list[Failure], shown: Counter[tuple]) -> list[Failure]:
-    """Failures of kinds that have not been shown often enough, one of each kind and seed."""
+    """Returns failures of kinds that have not been shown often enough, one of each kind and seed."""
     found: dict[tuple, Failure] = {}
     for failure in failures:
         found.setdefault((failure.case.seed, signature(failure)), failure)
@@ -142,5 +142,5 @@ def worth_showing(failures: list[Failure], shown: Counter[tuple]) -> list[Failur
 
 
 def signature(failure: Failure) -> tuple:
-    """What failures of one kind have in common: the error, or the kind of statement and what was done to the footers."""
+    """Returns the key of a kind of failures: the error, or the kind of statement and the changes of footers."""
     return (failure.kind,) if failure.kind != WRONG else (failure.question.kind, *sorted(set(failure.changes)))

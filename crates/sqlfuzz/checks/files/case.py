@@ -1,6 +1,6 @@
-"""A seed played: tables drawn and written, statements put to coscan in several modes and to the oracle.
+"""The run of a seed: draws and writes tables, and runs statements on coscan in several modes and on the oracle.
 
-Seeds are played several at a time, since starting the program takes longer than a statement.
+Several seeds run at a time, because the start of the program takes longer than a statement.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .tables import File, Table, draw_table
 from .writers import KEPT, PYARROW, write, write_plainly
 
 STATEMENTS = 16
-#: Modes in which each seed is played, drawn from all.
+#: Modes per seed, drawn from all.
 MODES_OF_SEED = 4
 
 RIGHT, WRONG = "right", "wrong"
@@ -34,7 +34,7 @@ RIGHT, WRONG = "right", "wrong"
 
 @dataclass(frozen=True)
 class Case:
-    """Tables and statements about them."""
+    """Tables and statements over them."""
 
     seed: int | str
     tables: tuple[Table, ...]
@@ -44,7 +44,7 @@ class Case:
 
 @dataclass
 class World:
-    """A case with its files written. `may_refuse`, if an error is as good as the rows."""
+    """A case with its files written. With `may_refuse`, an error is as right as the rows."""
 
     case: Case
     folder: Path
@@ -67,7 +67,7 @@ class Failure:
 
 
 def draw_case(seed: int, statements: int = STATEMENTS, modes: Sequence[str] | None = None, without: Sequence[str] = ()) -> Case:
-    """Draws a seed; `without` leaves out changes of footers by name, and nothing else is drawn differently."""
+    """Draws a seed. `without` leaves out changes of footers by name; everything else is drawn the same."""
     draw = random.Random(seed)
     table = draw_table(draw, f"t{seed}")
     tables = (table, draw_table(draw, f"u{seed}")) if draw.random() < 0.3 else (table,)
@@ -83,7 +83,7 @@ def unchanged(table: Table, without: Sequence[str]) -> Table:
 
 
 def values_of(table: Table) -> dict[str, list]:
-    """Values of each column, for constants."""
+    """Returns the values of each column, for constants."""
     found: dict[str, list] = {field.name: [] for field in table.schema}
     for file in table.files:
         for name, column in zip(file.rows.schema.names, file.rows.columns):
@@ -93,7 +93,7 @@ def values_of(table: Table) -> dict[str, list]:
 
 
 def stored(column: pa.ChunkedArray) -> list:
-    """The values as `Kind.pool` draws them: times are integers."""
+    """Returns the values as `Kind.pool` draws them: times are integers."""
     type = column.type
     if pa.types.is_dictionary(type):
         column = column.cast(type.value_type)
@@ -106,7 +106,7 @@ def stored(column: pa.ChunkedArray) -> list:
 
 def build(case: Case, folder: Path, oracle: Oracle) -> World:
     """Writes the files, gives the rows to the oracle, and changes the footers."""
-    # A run that was ended leaves its files.
+    # An interrupted run leaves its files.
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     places, done, may_refuse = {}, [], False
@@ -129,9 +129,10 @@ def build(case: Case, folder: Path, oracle: Oracle) -> World:
 
 
 def is_as_meant(path: Path, file: File, is_one_of_several: bool = False) -> bool:
-    """Whether the file has the rows, before its footer is changed: some writers have no such type and write another one.
+    """Returns whether the file has the intended rows before its footer is changed. Some writers lack a type and write
+    another.
 
-    Files of one table may have types that differ in width only.
+    Files of one table may have types that differ only in width.
     """
     if file.writer == KEPT or legacy_types.is_needed(file.rows.schema) or file.writer == PYARROW and not is_one_of_several:
         return True
@@ -151,7 +152,7 @@ def is_as_meant(path: Path, file: File, is_one_of_several: bool = False) -> bool
 
 
 def same_family(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether one type holds the values of the other."""
+    """Returns whether one type holds the values of the other."""
     return family(one) == family(other)
 
 
@@ -164,7 +165,7 @@ def family(type: pa.DataType) -> str:
 
 
 def judge(world: World, question: Question, wanted: Answer, given: Given) -> str:
-    """What became of a statement."""
+    """Returns the outcome of a statement."""
     if isinstance(given, Refused):
         is_overflow = "sum(" in question.text() and "verflow" in str(given)
         return "refused, as it may be" if world.may_refuse or is_overflow else outline(given)
@@ -176,14 +177,14 @@ def is_failure(outcome: str) -> bool:
 
 
 class Player:
-    """Plays seeds with a program."""
+    """Runs seeds with a program."""
 
     def __init__(self, program: Program, folder: Path):
         self.program, self.folder, self.oracle = program, folder, Oracle()
         self.outcomes: Counter[str] = Counter()
 
     def play(self, cases: Sequence[Case]) -> list[Failure]:
-        """Puts all statements of the cases in all of their modes. Files are kept only where something fails."""
+        """Runs all statements of the cases in all of their modes. Keeps files only of failures."""
         worlds = [build(case, self.folder / str(case.seed), self.oracle) for case in cases]
         answers = {case.seed: [self.oracle.answer(question) for question in case.questions] for case in cases}
         failures: list[Failure] = []
@@ -221,7 +222,7 @@ class Player:
         return not isinstance(wanted, str)
 
     def ask(self, worlds: list[World], options: list[str], statements: list[str], asked: list) -> list[Given]:
-        """All at once; table by table, if one of them cannot be opened."""
+        """Asks all questions concurrently; table by table, if one table cannot be opened."""
         places = {name: place for world in worlds for name, place in world.places.items()}
         error = self.program.call(places, options, ["SELECT 1"])[1] if len(worlds) > 1 else ""
         if not error:
@@ -234,7 +235,7 @@ class Player:
         return given
 
     def outcome(self, case: Case, question: Question, options: Sequence[str]) -> tuple[str, Answer | None, Given]:
-        """What becomes of one statement over files written again, without other statements beside it."""
+        """Returns the outcome of one statement over files written again, without other statements beside it."""
         folder = self.folder / "again"
         shutil.rmtree(folder, ignore_errors=True)
         world = build(case, folder, self.oracle)

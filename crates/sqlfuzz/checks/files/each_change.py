@@ -1,4 +1,4 @@
-"""Every change of footers, made to one table with a few statements: nothing of it is left to chance but the change's own dice."""
+"""Makes every change of footers to one table and runs a few statements. Only the change's own dice are random."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .mutations import MUTATIONS
 from .questions import Question
 from .tables import File, Table
 
-#: Dice of each change.
+#: The dice of each change.
 SEEDS = range(4)
 MODES = ("default", "cooperative", "pushdown")
 ROWS = pa.table(
@@ -42,7 +42,7 @@ STATEMENTS = [
 
 
 def cases() -> list[Case]:
-    # Thousands of row groups are in `fixed.py`.
+    # `fixed.py` has thousands of row groups.
     return [case(name, seed) for name in MUTATIONS if name != "many_groups" for seed in SEEDS]
 
 

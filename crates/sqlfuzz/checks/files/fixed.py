@@ -1,6 +1,6 @@
-"""Files that are not drawn: each is made here, with a statement and its right answer.
+"""Fixed files: each is made here, with a statement and its right answer.
 
-They are shapes that tables of `tables.py` do not have: columns of one name, no columns, thousands of columns or row groups,
+They have shapes that tables of `tables.py` lack: columns of one name, no columns, thousands of columns or row groups,
 digits beyond a type, output as JSON.
 """
 
@@ -24,14 +24,14 @@ from .footer import Footer
 from .program import MODES, Program, Refused
 
 MODES_OF_FIXED = ["default", "cooperative", "pushdown", "one partition"]
-#: How much longer all of six thousand columns may take than one of them: three times, and twelve times where their names are
-#: made for each comparison of two.
+#: Limit of the time for all of six thousand columns, relative to one of them. Normal is three times; it is twelve times
+#: if names are built for each comparison of two columns.
 TIMES_FOR_ALL = 8
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A file, or a folder of files; with `may_refuse`, an error that holds this text is right, too."""
+    """A file, or a folder of files. With `may_refuse`, an error that contains this text is right, too."""
 
     name: str
     make: Callable[[Path], None]
@@ -61,7 +61,7 @@ def no_columns(folder: Path) -> None:
 
 
 def many_row_groups(folder: Path) -> None:
-    """One row group, which the footer has 33,000 times, and another one at the end."""
+    """Writes one row group that is listed 33,000 times in the footer, and another one at the end."""
     with pq.ParquetWriter(folder / "0.parquet", pa.schema([("a", pa.int64())]), compression="none") as writer:
         writer.write_table(pa.table({"a": [1]}))
         writer.write_table(pa.table({"a": [7]}))
@@ -119,7 +119,7 @@ FIXED = [
 
 
 def check(program: Program, folder: Path) -> list[str]:
-    """What is wrong, in words."""
+    """Returns the failures as text."""
     shutil.rmtree(folder, ignore_errors=True)
     found = [words for at, fixed in enumerate(FIXED) for words in wrong(fixed, program, folder / str(at))]
     return found + wrong_json(program, folder / "json") + slow_columns(program, folder / "columns")
@@ -144,7 +144,7 @@ def wrong(fixed: Fixed, program: Program, folder: Path) -> list[str]:
 
 
 def wrong_json(program: Program, folder: Path) -> list[str]:
-    """Entries of maps without a value are entries, and keys need not be texts."""
+    """Checks that map entries without a value are kept, and that keys need not be texts."""
     folder.mkdir(parents=True)
     by_text = pa.array([[("a", 1), ("b", None)]], pa.map_(pa.string(), pa.int64()))
     by_number = pa.array([[(1, "x"), (2, None)]], pa.map_(pa.int64(), pa.string()))
@@ -160,7 +160,7 @@ def wrong_json(program: Program, folder: Path) -> list[str]:
 
 
 def slow_columns(program: Program, folder: Path) -> list[str]:
-    """`SELECT *` takes little longer than one column, however many there are. Time is that of the processors."""
+    """Checks that `SELECT *` takes little longer than one column, for any number of columns. The time is processor time."""
     folder.mkdir(parents=True)
     place = folder / "0.parquet"
     pq.write_table(pa.table({f"c{at}": [1] for at in range(6000)}), place)

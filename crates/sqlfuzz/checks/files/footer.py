@@ -1,6 +1,6 @@
-"""The footer of a Parquet file, to be looked at and changed by the names of the format's fields.
+"""Reads and changes the footer of a Parquet file by the names of the format's fields.
 
-It knows where things are, not what they mean.
+It knows the places of fields, and not their meaning.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REQUIRED, OPTIONAL, REPEATED = 0, 1, 2
 
 @dataclass(frozen=True)
 class Leaf:
-    """A column of values: its place among them, its path, and its element of the schema."""
+    """A column of values: its position, its path, and its element of the schema."""
 
     at: int
     path: tuple[str, ...]
@@ -65,7 +65,7 @@ class Footer:
         self.path.write_bytes(bytes(self.body) + metadata + len(metadata).to_bytes(4, "little") + MAGIC)
 
     def append(self, data: bytes) -> int:
-        """Puts bytes behind the others, and returns their place."""
+        """Appends bytes, and returns their place."""
         self.body += data
         return len(self.body) - len(data)
 
@@ -76,7 +76,7 @@ class Footer:
         return get(self.fields, ROW_GROUPS)[1]
 
     def chunks(self) -> Iterator[tuple[int, Struct, Leaf]]:
-        """Each column chunk with its row group's number and its leaf."""
+        """Yields each column chunk with its row group's number and its leaf."""
         leaves = self.leaves()
         for number, group in enumerate(self.groups()):
             for chunk, leaf in zip(get(group, COLUMNS)[1], leaves):
@@ -113,7 +113,7 @@ def metadata(chunk: Struct) -> Struct:
 
 
 def statistics(chunk: Struct) -> Struct:
-    """The statistics of a chunk, empty ones if there are none; changes reach the file if it has some."""
+    """Returns the statistics of a chunk, empty ones if there are none. Changes reach the file only if it has some."""
     return get(metadata(chunk), STATISTICS, {})
 
 

@@ -1,8 +1,8 @@
-"""Small files of writers that are programs of their own, kept in `golden/`: they are read without those programs.
+"""Small files of writers in separate programs, kept in `golden/`. They are read without those programs.
 
     python3 -m checks.files --write-golden          # writes them again, by the writers that are built: see `writers_apart.py`
 
-A case is one of them with statements; every other seed also changes its footer.
+A case is one of them with statements. Every other seed also changes its footer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .writers_apart import built, draw_options, write
 
 FOLDER = Path(__file__).parent / "golden"
 ROWS = 120
-#: Kinds of columns of the files, as far as their writer has them.
+#: Kinds of columns of the files, as far as their writer supports them.
 COLUMNS = {
     "s": "text",
     "n": "int32",
@@ -38,7 +38,7 @@ COLUMNS = {
 
 
 def cases(seeds: range, statements: int, modes) -> list[Case]:
-    """A case for each seed, the files in turn."""
+    """Returns a case for each seed, with the files in turn."""
     paths, found = sorted(FOLDER.glob("*.parquet")), []
     for seed in seeds:
         path, draw = paths[seed % len(paths)], random.Random(f"golden {seed}")
@@ -72,7 +72,7 @@ def write_all() -> None:
                 (FOLDER / f".{path.name}.crc").unlink(missing_ok=True)
                 break
             except ValueError as error:
-                # Old writers have not all types.
+                # Old writers lack some types.
                 print(f"{name}: {error}")
                 del values[next(column for column in ("t", "w", "m", "d", "u", "f", "o") if column in values)]
         print(f"{name}: {', '.join(values)}, {path.stat().st_size} bytes")

@@ -24,16 +24,16 @@ Values = Callable[[random.Random], list]
 
 @dataclass(frozen=True)
 class Kind:
-    """A type with its values. `pool` draws a few distinct ones, odd ones among them."""
+    """A type with its values. `pool` draws a few distinct ones, including odd ones."""
 
     name: str
     type: pa.DataType
     pool: Values
-    #: Compared, sorted and grouped by.
+    #: Whether it is compared, sorted and grouped by.
     is_ordered: bool = True
-    #: May be added up.
+    #: Whether it may be added up.
     is_number: bool = False
-    #: How it is stored, if Python's writers cannot write it: see `legacy_types.py`.
+    #: Its storage, if Python's writers cannot write it; see `legacy_types.py`.
     stored: bytes | None = None
 
     def field(self, name: str, nullable: bool = True) -> pa.Field:
@@ -70,7 +70,7 @@ def texts(draw: random.Random) -> list:
         common = "x" * draw.choice([10, 70])
         values += [common + value for value in values[:4]]
     if draw.random() < 0.25:
-        # Writers leave out bounds that are long, from 4 KiB on (Arrow C++), or cut them off.
+        # Writers leave out long bounds, from 4 KiB on (Arrow C++), or truncate them.
         length = draw.choice([300, 4095, 4096, 5000])
         values += [draw.choice(letters) * length + "q" for _ in range(draw.choice([1, 2]))]
     return values
@@ -96,7 +96,7 @@ def decimals(precision: int, scale: int) -> Values:
 
 
 def moments(per_second: int, odd: bool = True) -> Values:
-    """Times since 1970 in parts of a second."""
+    """Returns times since 1970 in fractions of a second."""
 
     def pool(draw: random.Random) -> list:
         begin = draw.choice([0, 1_600_000_000, -2_000_000_000])
@@ -186,7 +186,7 @@ KINDS = {
     ]
 }
 
-#: Drawn more often: these have the most kinds of statistics.
+#: Drawn more often, because these have the most kinds of statistics.
 COMMON = ["int64", "int32", "text", "float64", "uint32", "decimal 18", "us", "date"]
 
 
@@ -244,7 +244,7 @@ def constant_of_coscan(value, type: pa.DataType) -> str:
         return f"X'{value.hex()}'"
     unit = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}[type.unit]
     if pa.types.is_time(type):
-        # Some writers store times of a day in another unit, and DataFusion compares only times of one unit.
+        # Some writers store times of day in another unit, and DataFusion compares only times of one unit.
         return f"'{time_of_day(value, type)}'"
     zone = f'Some("{type.tz}")' if type.tz else "None"
     return f"arrow_cast('{moment(value, type, 'T')}{'Z' if type.tz else ''}', 'Timestamp({unit}, {zone})')"

@@ -1,6 +1,6 @@
-"""Columns of types that writers in Python cannot write: times of 96 bits outside of 64-bit nanoseconds, and intervals.
+"""Columns of types that Python's writers cannot write: times of 96 bits outside of 64-bit nanoseconds, and intervals.
 
-Both are twelve bytes. They are written as such, and the footer is then told what they are.
+Both are twelve bytes. They are written as bytes, and the footer is then changed to state the type.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 from . import footer as f
 from .footer import Footer
 
-#: Marks a field of a schema; the value is how it is stored.
+#: Marks a field of a schema; the value is its storage.
 STORED = b"stored"
 INT96_COLUMN, INTERVAL_COLUMN = b"int96", b"interval"
 
@@ -31,7 +31,7 @@ def is_needed(schema: pa.Schema) -> bool:
 
 
 def encoded(rows: pa.Table) -> pa.Table:
-    """The rows with the marked columns as bytes."""
+    """Returns the rows with the marked columns as bytes."""
     for at, field in enumerate(rows.schema):
         if how := stored_as(field):
             to_bytes = int96 if how == INT96_COLUMN else interval
@@ -52,7 +52,7 @@ def interval(value) -> bytes:
 
 
 def mark(path: Path, schema: pa.Schema, seed: int) -> None:
-    """Says in the footer what the bytes are."""
+    """States the types of the bytes in the footer."""
     footer, draw = Footer(path), random.Random(seed)
     marked = {field.name: stored_as(field) for field in schema if stored_as(field)}
     for leaf in footer.leaves():
@@ -64,7 +64,7 @@ def mark(path: Path, schema: pa.Schema, seed: int) -> None:
             leaf.element[f.CONVERTED] = f.i32(INTERVAL)
             leaf.element.pop(f.LOGICAL, None)
             if draw.random() < 0.3:
-                # The logical type of unknown values, as Drill's writer says beside the converted one.
+                # The logical type of unknown values, which Drill writes beside the converted one.
                 leaf.element[f.LOGICAL] = (f.STRUCT, {11: (f.STRUCT, {})})
     for _, chunk, leaf in footer.chunks():
         how = marked.get(leaf.path[0])

@@ -1,4 +1,4 @@
-"""Row groups, page indexes and bloom filters: counts, places and indexes that are missing, broken or of no meaning."""
+"""Changes of row groups, page indexes and bloom filters: missing, broken or meaningless counts, places and indexes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PAGE_LOCATIONS = 1
 
 @mutation(weight=3)
 def file_rows(footer: Footer, draw: random.Random, _rows: pa.Table) -> None:
-    """The file's number of rows is not that of its row groups: parquet-rs 0.3 and old Impala wrote 0."""
+    """The file's number of rows differs from that of its row groups: parquet-rs 0.3 and old Impala wrote 0."""
     footer.fields[f.NUM_ROWS] = f.i64(draw.choice([0, 0, 1, get(footer.fields, f.NUM_ROWS) + 5]))
 
 
 @mutation(may_refuse=True, weight=1)
 def group_rows(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """A row group's number of rows is wrong: no reader can know which."""
+    """A row group's number of rows is wrong, which no reader can detect."""
     groups = footer.groups()
     if not groups:
         return False
@@ -34,7 +34,7 @@ def group_rows(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
 
 @mutation()
 def sizes_and_offsets(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """Numbers that readers do not need, as different writers leave them: sizes of row groups, offsets, ordinals."""
+    """Numbers that readers do not need, with the values of different writers: sizes of row groups, offsets, ordinals."""
     for at, group in enumerate(footer.groups()):
         how = draw.choice(["zero", "gone", "odd"])
         if how == "gone":
@@ -51,7 +51,7 @@ def sizes_and_offsets(footer: Footer, draw: random.Random, _rows: pa.Table) -> b
 
 @mutation(weight=0.3)
 def many_groups(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """More row groups than ordinals have numbers: empty ones behind the others."""
+    """More row groups than ordinals can number, with empty ones at the end."""
     if not footer.groups() or len(footer.leaves()) > 2:
         return False
     empty = {f.COLUMNS: f.structs([]), f.TOTAL_BYTE_SIZE: f.i64(0), f.GROUP_ROWS: f.i64(0)}
@@ -95,7 +95,7 @@ COLUMN_HALF = [f.COLUMN_INDEX, f.COLUMN_INDEX_LENGTH]
 
 @mutation(weight=3)
 def page_index_elsewhere(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """An index that is not where the footer says, or not of that length."""
+    """An index with a wrong place or length."""
     place, length = draw.choice([OFFSET_HALF, COLUMN_HALF])
     chunks = chosen_chunks(footer, draw, has_page_index)
     how = draw.choice(["beyond", "negative", "short", "none", "data"])
@@ -113,7 +113,7 @@ def page_index_elsewhere(footer: Footer, draw: random.Random, _rows: pa.Table) -
 
 @mutation(weight=3)
 def pages_missing_from_index(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """The index has fewer pages than the chunk, or its halves have not the same number."""
+    """The index has fewer pages than the chunk, or its halves have different numbers of pages."""
     halves = draw.choice([("offset",), ("column",), ("offset", "column")])
     at, done = draw.choice([0, -1]), False
     for _, chunk, _ in chosen_chunks(footer, draw, has_page_index):
@@ -134,7 +134,7 @@ def pages_missing_from_index(footer: Footer, draw: random.Random, _rows: pa.Tabl
 
 @mutation(weight=3)
 def page_index_changed(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """An index without counts of nulls, without an order of pages, or with bounds that are not a number."""
+    """An index without counts of nulls, without an order of pages, or with NaN bounds."""
     how, done = draw.choice(["no null counts", "no order", "not a number", "places"]), False
     for _, chunk, leaf in chosen_chunks(footer, draw, has_page_index):
         offsets = read_struct(bytes(footer.body), get(chunk, f.OFFSET_INDEX))[0]
@@ -161,7 +161,7 @@ def page_index_changed(footer: Footer, draw: random.Random, _rows: pa.Table) -> 
 
 @mutation(weight=1)
 def bloom_filter_elsewhere(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """A bloom filter that is not there."""
+    """A bloom filter that is missing."""
     chunks = chosen_chunks(footer, draw)
     for _, chunk, _ in chunks:
         f.metadata(chunk)[f.BLOOM_OFFSET] = f.i64(draw.choice([10**7, 4, -1]))
@@ -171,7 +171,7 @@ def bloom_filter_elsewhere(footer: Footer, draw: random.Random, _rows: pa.Table)
 
 @mutation()
 def short_chunks(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """Sizes without the header of the dictionary, as parquet-mr before 1.2.9 wrote them: readers allow 100 bytes more.
+    """Sizes without the header of the dictionary, as parquet-mr before 1.2.9 wrote them. Readers allow 100 more bytes.
 
     It wrote nothing between column chunks.
     """

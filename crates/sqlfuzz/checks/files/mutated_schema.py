@@ -1,4 +1,4 @@
-"""Schemas, writers' names and key-value metadata as other writers have them: the rows stay the same."""
+"""Changes of schemas, writer names and key-value metadata to those of other writers. The rows stay the same."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def created_by(footer: Footer, draw: random.Random, _rows: pa.Table) -> None:
 
 @mutation(weight=3)
 def key_values(footer: Footer, draw: random.Random, _rows: pa.Table) -> None:
-    """Metadata of the user's: not UTF-8, without values, empty, huge, twice the same."""
+    """The user's metadata: not UTF-8, without values, empty, huge, duplicated."""
     entries = {
         "bytes": {KV_KEY: f.binary(b"k"), KV_VALUE: f.binary(b"\xff\xfe\x00")},
         "bytes as key": {KV_KEY: f.binary(b"\xff"), KV_VALUE: f.binary(b"v")},
@@ -55,7 +55,7 @@ def key_values(footer: Footer, draw: random.Random, _rows: pa.Table) -> None:
 
 @mutation(may_refuse=True, weight=1)
 def arrow_schema_broken(footer: Footer, draw: random.Random, _rows: pa.Table) -> None:
-    """What Arrow says of the schema cannot be read, or is of no meaning: pyarrow and polars refuse it, DuckDB reads the rows."""
+    """The Arrow schema is unreadable or meaningless: pyarrow and polars refuse it, DuckDB reads the rows."""
     value = draw.choice([b"", b"!", base64.b64encode(b"\x00" * 40), base64.b64encode(b"\xff\xff\xff\xff\x10\x00\x00\x00abc")])
     footer.fields[f.KEY_VALUES] = f.structs([{KV_KEY: f.binary(b"ARROW:schema"), KV_VALUE: f.binary(value)}])
 
@@ -87,7 +87,7 @@ DECIMAL_FIELD = 5
 
 @mutation()
 def no_scale(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """Decimals without a scale have none: it is 0."""
+    """Decimals of scale 0 without the field."""
     elements = [e for e in footer.schema() if get(e, f.CONVERTED) == DECIMAL and get(e, f.SCALE, 0) == 0]
     for element in elements:
         element.pop(f.SCALE, None)
@@ -97,7 +97,7 @@ def no_scale(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
 
 @mutation()
 def nothing_by_converted_type(footer: Footer, draw: random.Random, rows: pa.Table) -> bool:
-    """A column of nulls as fastparquet marks it: by a converted type that was withdrawn."""
+    """A column of nulls with fastparquet's mark: a converted type that was withdrawn."""
     leaves = [leaf for leaf in footer.leaves() if leaf.is_flat() and leaf.path[0] in rows.schema.names]
     leaves = [leaf for leaf in leaves if pa.types.is_null(rows.schema.field(leaf.path[0]).type)]
     for leaf in leaves:
@@ -108,7 +108,7 @@ def nothing_by_converted_type(footer: Footer, draw: random.Random, rows: pa.Tabl
 
 @mutation()
 def unknown_logical_type(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """A logical type that is not known yet: the column is what it is stored as."""
+    """A logical type that readers do not know yet. The column has its stored type."""
     leaves = [leaf for leaf in footer.leaves() if f.LOGICAL not in leaf.element and f.CONVERTED not in leaf.element]
     for leaf in draw.sample(leaves, min(1, len(leaves))):
         leaf.element[f.LOGICAL] = (f.STRUCT, {draw.choice([40, 99]): (f.STRUCT, {1: f.i32(5)})})
@@ -117,7 +117,7 @@ def unknown_logical_type(footer: Footer, draw: random.Random, _rows: pa.Table) -
 
 @mutation(weight=3)
 def legacy_names(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """Lists and maps with the names and marks that Hive, Impala and old parquet-mr gave them."""
+    """Lists and maps with the names and marks of Hive, Impala and old parquet-mr."""
     lists, entries = (
         draw.choice([("bag", "array_element"), ("bag", "array"), ("list", "item")]),
         draw.choice(["map", "entries"]),
@@ -151,7 +151,7 @@ def legacy_names(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
 
 @mutation(weight=1)
 def odd_elements(footer: Footer, draw: random.Random, _rows: pa.Table) -> None:
-    """Numbers of fields, a name and a repetition of the root: nobody needs them."""
+    """Field numbers, a name and a repetition of the root, which no reader needs."""
     root, *others = footer.schema()
     root[f.NAME] = f.binary(draw.choice([b"", b"hive_schema", b"m", "\u00e9".encode()]))
     root[f.REPETITION] = f.i32(draw.choice([f.REQUIRED, f.REPEATED]))
@@ -161,7 +161,7 @@ def odd_elements(footer: Footer, draw: random.Random, _rows: pa.Table) -> None:
 
 @mutation(weight=1)
 def narrow_lists(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """Lists of counts that call their elements integers of 16 bits: in bytes they are the same."""
+    """Lists of counts whose elements are declared as 16-bit integers; the bytes are the same."""
     done = False
     for _, chunk, _ in footer.chunks():
         sizes = get(f.metadata(chunk), SIZE_STATISTICS, {})
@@ -176,7 +176,7 @@ SIZE_STATISTICS = 16
 
 
 def children_of(footer: Footer, at: int) -> list[tuple[int, Struct]]:
-    """The children of an element, with their places."""
+    """Returns the children of an element, with their places."""
     schema, found, place = footer.schema(), [], at + 1
     for _ in range(get(schema[at], f.CHILDREN, 0)):
         found.append((place, schema[place]))
@@ -192,6 +192,6 @@ def end_of(schema: list[Struct], at: int) -> int:
 
 
 def put_paths(footer: Footer) -> None:
-    """Gives chunks the paths that the schema has."""
+    """Gives chunks the paths of the schema."""
     for _, chunk, leaf in footer.chunks():
         f.metadata(chunk)[f.CHUNK_PATH] = (9, (f.BINARY, [name.encode() for name in leaf.path]))

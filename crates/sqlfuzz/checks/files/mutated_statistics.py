@@ -1,4 +1,4 @@
-"""Statistics of row groups: missing, halved, deprecated, in an unknown order, not-a-number, cut off."""
+"""Changes of row group statistics: missing, partial, deprecated, in an unknown order, NaN, truncated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def no_statistics(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
 
 @mutation()
 def empty_statistics(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """As parquet-mr 1.10 writes them where values are long."""
+    """Empty statistics, as parquet-mr 1.10 writes them for long values."""
     chunks = chosen_chunks(footer, draw)
     for _, chunk, _ in chunks:
         f.set_statistics(chunk, {})
@@ -51,7 +51,7 @@ def half_statistics(footer: Footer, draw: random.Random, _rows: pa.Table) -> boo
 
 @mutation(weight=3)
 def no_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """No bounds in one row group, as where values are long."""
+    """No bounds in one row group, as for long values."""
     chunks = chosen_chunks(footer, draw, has_bounds)
     for _, chunk, _ in draw.sample(chunks, min(1, len(chunks))):
         drop_bounds(f.statistics(chunk))
@@ -87,7 +87,7 @@ def deprecated_bounds(footer: Footer, draw: random.Random, rows: pa.Table) -> bo
 
 @mutation(weight=3)
 def unknown_order(footer: Footer, draw: random.Random, rows: pa.Table) -> bool:
-    """Bounds in an order that the footer does not name, or that is not known yet."""
+    """Bounds in an order that the footer does not name, or that readers do not know yet."""
     leaves, done = footer.leaves(), False
     for number, chunk, leaf in list(footer.chunks()):
         fields = f.statistics(chunk)
@@ -107,7 +107,7 @@ def unknown_order(footer: Footer, draw: random.Random, rows: pa.Table) -> bool:
 
 @mutation(weight=4)
 def nan_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """Bounds that are not a number, as old writers wrote where there was one: they say nothing."""
+    """NaN bounds, as old writers wrote for columns with a NaN. They say nothing."""
     both = (f.MIN, f.MAX)
     which = draw.choice([(f.MIN,), (f.MAX,), both, both, (f.OLD_MIN, f.OLD_MAX, *both), (f.OLD_MIN, f.OLD_MAX)])
     chunks = chosen_chunks(footer, draw, lambda chunk, leaf: is_float(leaf) and has_bounds(chunk, leaf))
@@ -140,7 +140,7 @@ def zero_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
 
 @mutation(weight=3)
 def cut_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """Bounds of texts and bytes that are cut off, the upper one made greater; that they are not exact may be said or not."""
+    """Truncated bounds of texts and bytes, with a greater upper one. They may be marked as inexact or not."""
     length, says_so = draw.choice([0, 1, 2, 10, 64]), draw.random() < 0.7
     chunks = chosen_chunks(footer, draw, lambda chunk, leaf: leaf.physical() == f.BYTE_ARRAY and has_bounds(chunk, leaf))
     chunks = [each for each in chunks if f.CONVERTED not in each[2].element or get(each[2].element, f.CONVERTED) == 0]
@@ -160,7 +160,7 @@ def cut_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     return bool(chunks)
 
 
-#: Counted no nulls of dictionaries, which they had for texts and bytes (ARROW-12513).
+#: These counted no nulls of dictionaries, which they used for texts and bytes (ARROW-12513).
 MISCOUNTING = [b"parquet-cpp-arrow version 4.0.1", b"parquet-cpp-arrow version 5.0.0", b"parquet-cpp-arrow version 4.0.0"]
 
 
@@ -177,7 +177,7 @@ def miscounted_nulls(footer: Footer, draw: random.Random, _rows: pa.Table) -> bo
 
 @mutation()
 def impossible_null_count(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """A count that cannot be one says nothing: -1 is "not known" in parquet-mr."""
+    """An impossible count says nothing: -1 means "not known" in parquet-mr."""
     chunks = chosen_chunks(footer, draw, has_statistics)
     for _, chunk, _ in chunks:
         f.statistics(chunk)[f.NULL_COUNT] = f.i64(draw.choice([-1, -1, -5]))
@@ -216,7 +216,7 @@ def drop_bounds(fields: f.Struct) -> None:
 
 
 def next_after(data: bytes) -> bytes | None:
-    """The least text that is greater than all that begin with this one. Bytes of UTF-8 are not split."""
+    """Returns the least text greater than all texts with this prefix. UTF-8 sequences are not split."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -228,7 +228,7 @@ def next_after(data: bytes) -> bytes | None:
 
 
 def signed_bounds(footer: Footer, number: int, leaf: Leaf, rows: pa.Table) -> tuple[bytes | None, bytes | None]:
-    """The bounds as writers made them that compared bytes as signed numbers, and unsigned numbers as signed ones."""
+    """Returns the bounds of writers that compared bytes, and unsigned numbers, as signed."""
     counts = [get(group, f.GROUP_ROWS) for group in footer.groups()]
     if leaf.path[0] not in rows.schema.names or sum(counts) != rows.num_rows:
         return None, None
@@ -240,7 +240,7 @@ def signed_bounds(footer: Footer, number: int, leaf: Leaf, rows: pa.Table) -> tu
     stored = stored_values(values, type, leaf)
     if stored is None:
         return None, None
-    # Python's bytes are unsigned; a flipped first bit makes their order that of signed ones.
+    # Python's bytes are unsigned. With a flipped first bit their order is that of signed ones.
     signed = sorted(stored, key=lambda data: [byte ^ 0x80 for byte in data])
     if leaf.physical() in (f.INT32, f.INT64):
         signed = sorted(stored, key=lambda data: int.from_bytes(data, "little", signed=True))
@@ -248,7 +248,7 @@ def signed_bounds(footer: Footer, number: int, leaf: Leaf, rows: pa.Table) -> tu
 
 
 def stored_values(values: list, type: pa.DataType, leaf: Leaf) -> list[bytes] | None:
-    """The values as the format stores them in statistics, for the types that have two orders and some that have one."""
+    """Returns the values as stored in statistics, for the types with two orders and some with one."""
     physical = leaf.physical()
     if physical == f.BYTE_ARRAY and (pa.types.is_string(type) or pa.types.is_large_string(type)):
         return [value.encode() for value in values]

@@ -1,7 +1,8 @@
-"""Changes of footers that the format allows, or that readers have to see through: what the rows are stays the same.
+"""Changes of footers that the format allows, or that readers must detect. The rows stay the same.
 
-Each change is a function of the footer, dice, and the rows; it returns whether there was something to change. Statistics are
-wrong only in what a reader must not believe: a deprecated field, an unknown order, a writer with a known fault.
+Each change is a function of the footer, dice, and the rows. It returns whether there was something to change.
+Statistics are wrong only where a reader must not trust them: in a deprecated field, with an unknown order, or by a
+writer with a known fault.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .footer import Footer
 
 @dataclass(frozen=True)
 class Mutation:
-    """A change; with `may_refuse`, an error is as good as the rows."""
+    """A change. With `may_refuse`, an error is as right as the rows."""
 
     change: Callable[[Footer, random.Random, pa.Table], bool | None]
     may_refuse: bool = False
@@ -37,7 +38,7 @@ def mutation(may_refuse: bool = False, weight: float = 2):
     return register
 
 
-#: Changes that only some types allow, and how much more often they are drawn where there is one.
+#: Changes for some types only, with the factor by which they are drawn more often for these.
 OF_TYPES: dict[str, tuple[Callable[[pa.DataType], bool], float]] = {
     "nan_bounds": (pa.types.is_floating, 5),
     "zero_bounds": (pa.types.is_floating, 3),
@@ -73,7 +74,7 @@ def mutate(path, mutations, rows: pa.Table) -> list[str]:
 
 
 def chosen_chunks(footer: Footer, draw: random.Random, of: Callable = lambda chunk, leaf: True) -> list:
-    """Column chunks: all, those of a column, those of a row group, or any."""
+    """Draws column chunks: all, those of a column, those of a row group, or any."""
     found = [(number, chunk, leaf) for number, chunk, leaf in footer.chunks() if of(chunk, leaf)]
     if not found:
         return []

@@ -1,7 +1,7 @@
-"""Right answers: DuckDB over the rows in its memory. Statistics of files have no part in them.
+"""Right answers: DuckDB over the rows in its memory, without statistics of files.
 
-The rows are those that pyarrow reads before footers are changed, and those that were meant where no reader in Python knows
-the type.
+The rows are those that pyarrow reads before footers are changed. For types that no Python reader knows, they are the
+intended rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .tables import KEY, File, Table
 
 
 def read_rows(path: Path, file: File) -> pa.Table:
-    """What is in a file, before its footer is changed."""
+    """Returns the rows of a file, before its footer is changed."""
     fields = [field for field in file.rows.schema if not legacy_types.stored_as(field)]
     # docs/tables.md: times of 96 bits are read as microseconds.
     wide = file.options.get("use_deprecated_int96_timestamps", False)
@@ -29,14 +29,14 @@ def read_rows(path: Path, file: File) -> pa.Table:
     columns = {field.name: file.rows.column(field.name) for field in file.rows.schema if legacy_types.stored_as(field)}
     for names, unit in ((fine, "ns"), (others, "us")):
         if names:
-            # A reader of one file: a folder's name is not taken for a key.
+            # A reader of one file, which takes no folder name for a key.
             read = pq.ParquetFile(path, coerce_int96_timestamp_unit=unit).read(columns=names)
             columns |= {name: read.column(name) for name in names}
     return pa.table({name: columns[name] for name in file.rows.schema.names})
 
 
 def united(table: Table, parts: list[pa.Table]) -> pa.Table:
-    """The rows of all files in the table's types; a column that a file lacks is null there."""
+    """Returns the rows of all files in the table's types. A column that a file lacks is null there."""
     tables = []
     for file, part in zip(table.files, parts):
         columns = {field.name: column_of(part, field) for field in table.schema}
@@ -55,7 +55,7 @@ def column_of(part: pa.Table, field: pa.Field) -> pa.ChunkedArray:
 
 
 def memory_type(type: pa.DataType) -> pa.DataType:
-    """The type in which DuckDB has it: a dictionary would be an enumeration with an order of its own."""
+    """Returns the type in DuckDB. A dictionary would become an enumeration with an order of its own."""
     if pa.types.is_dictionary(type):
         return type.value_type
     return pa.float32() if pa.types.is_float16(type) else type
@@ -85,7 +85,7 @@ class Oracle:
         self.database.execute(f"DROP TABLE IF EXISTS {name}")
 
     def answer(self, question: Question) -> Answer | str:
-        """The answer, or why there is none."""
+        """Returns the answer, or the reason why there is none."""
         import duckdb
 
         try:

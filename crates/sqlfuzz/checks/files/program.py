@@ -1,6 +1,6 @@
-"""The program that is tested: statements put to `coscan sql` in several modes.
+"""The tested program: runs statements on `coscan sql` in several modes.
 
-Answers come as Arrow files, so that values keep their types. The statements of a call run at the same time in one process.
+Answers come as Arrow files, so that values keep their types. The statements of a call run concurrently in one process.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from ..compare import Row
 from .answers import rows
 
-#: Seconds that a call may take.
+#: Time limit of a call, in seconds.
 PATIENCE = 600
 
-#: What files of Arrow cannot hold.
+#: The error for data that Arrow files cannot hold.
 ONE_DICTIONARY = "Dictionary replacement detected"
 
 COOPERATIVE = ["--small-table-bytes", "0"]
@@ -43,7 +43,7 @@ MODES: dict[str, list[str]] = {
     "small chunks": [*COOPERATIVE, "--chunk-size", "1KB", "--slice-rows", "16"],
     "no statistics": [*COOPERATIVE, "--set", "datafusion.execution.collect_statistics=false"],
 }
-#: DataFusion without coscan: one more opinion.
+#: DataFusion without coscan, for a further opinion.
 PLAIN = ["--enabled", "false"]
 
 
@@ -63,11 +63,11 @@ class Program:
         return [str(self.path), "sql", *options, *named, "--format", "csv", *(w for s in statements for w in ("-c", s))]
 
     def shown(self, tables: Mapping[str, Path], options: Sequence[str], statement: str) -> str:
-        """A command line that shows the answer."""
+        """Returns a command line that shows the answer."""
         return shlex.join(self.command(tables, options, [statement]))
 
     def ask(self, tables: Mapping[str, Path], options: Sequence[str], statements: Sequence[str]) -> list[Given]:
-        """Answers to statements that run at the same time; those without one are asked again alone, for the error."""
+        """Answers concurrent statements. Statements without an answer are asked again alone, for the error."""
         with tempfile.TemporaryDirectory() as folder:
             places = [Path(folder) / f"{at}.arrow" for at in range(len(statements))]
             copies = [copy(at, statement, place) for at, (statement, place) in enumerate(zip(statements, places))]
@@ -93,7 +93,7 @@ class Program:
             return Refused(error) if error else rows(pq.read_table(place)) if place.exists() else []
 
     def call(self, tables: Mapping[str, Path], options: Sequence[str], statements: Sequence[str]) -> tuple[str, str]:
-        """What the program printed, and its error or nothing."""
+        """Returns the program's output, and its error or nothing."""
         try:
             ended = subprocess.run(
                 self.command(tables, options, statements),
@@ -112,7 +112,9 @@ class Program:
 
 
 def copy(at: int, statement: str, place: Path) -> str:
-    """The answer as a file. One that failed half-way may leave a file, too: that it is whole is said by a second statement."""
+    """Returns statements that write the answer to a file. A failed one may leave a file, too, so a second statement
+    marks it complete.
+    """
     return f"COPY ({statement}) TO '{place}' STORED AS ARROW; SELECT '{done(at)}'"
 
 
@@ -121,7 +123,7 @@ def done(at: int) -> str:
 
 
 def read(place: Path) -> Given:
-    """The rows of an answer. Without a row there may be no file."""
+    """Returns the rows of an answer. Without a row there may be no file."""
     if not place.exists():
         return []
     try:
@@ -132,5 +134,5 @@ def read(place: Path) -> Given:
 
 
 def outline(error: Refused) -> str:
-    """Errors are told apart by their words, not by names and numbers in them."""
+    """Returns an error's words, without names and numbers, by which errors are distinguished."""
     return "error: " + re.sub(r"\d+|'[^']*'|\"[^\"]*\"|\S*/\S*", "_", str(error))[:200]

@@ -1,7 +1,8 @@
-"""Statements about tables, each as text for coscan and for DuckDB.
+"""Statements over tables, each as text for coscan and for DuckDB.
 
-Each names the places of nulls in an order and ends orders with the number of the row where rows are shown, so that there is
-one right answer. Left out is what engines differ in by intent: comparisons of nested values, averages, text of numbers.
+Every order states the place of nulls. Where rows are shown, the order ends with the row number, so that there is one
+right answer. Differences between engines by design are left out: comparisons of nested values, averages, text of
+numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .tables import KEY, NUMBER, Table
 
 @dataclass(frozen=True)
 class Either:
-    """Text that is not the same for both."""
+    """Text that differs between the two sides."""
 
     coscan: str
     duckdb: str
@@ -31,7 +32,7 @@ Piece = str | Constant | Either
 
 @dataclass(frozen=True)
 class Question:
-    """A statement; `in_order`, if its rows have one order."""
+    """A statement. With `in_order`, its rows have one order."""
 
     kind: str
     pieces: tuple[Piece, ...]
@@ -42,17 +43,17 @@ class Question:
 
 
 class Questions:
-    """Draws statements about a table, and another one to join it with."""
+    """Draws statements over a table, and another one to join it with."""
 
     def __init__(self, draw: random.Random, table: Table, values: dict[str, list], other: Table | None = None):
         self.draw, self.table, self.values, self.other = draw, table, values, other
         self.types = table.kinds()
-        # Rows are asked for in an order that they have more often than in others.
+        # Rows are mostly requested in an order that they have.
         self.favourites = [file.order.column for file in table.files if file.order] or [NUMBER]
         self.ordered = [column for column, type in self.types.items() if is_ordered(type)]
 
     def drawn(self, count: int) -> list[Question]:
-        """The rows, and other statements."""
+        """Returns the rows, and other statements."""
         kinds = [
             self.filtered,
             self.filtered,
@@ -94,7 +95,7 @@ class Questions:
         return Question("rows", (f"SELECT {self.keyed(self.names())} FROM {self.table.name}",))
 
     def keyed(self, names: str) -> str:
-        """The key of folders is a number."""
+        """Returns the key of folders as a number."""
         return names.replace(f", {KEY}", f", CAST({KEY} AS BIGINT)") if self.table.has_key else names
 
     def constant(self, column: str) -> Constant:
@@ -125,7 +126,7 @@ class Questions:
 
     def like(self, column: str) -> tuple[Piece, ...]:
         value = self.constant(column).value
-        # Signs with a meaning in patterns and the way to write them differ between engines.
+        # Special characters of patterns, and their escapes, differ between engines.
         start = value[: self.draw.choice([1, 2, 3])].replace("\\", "").replace("'", "")
         pattern = self.draw.choice([f"{start}%", f"%{start}", f"%{start}%", "_%", "%"])
         return (f"{self.name(column)} {self.draw.choice(['', 'NOT '])}LIKE '{pattern}'",)
@@ -207,7 +208,8 @@ class Questions:
 
     def numbered(self) -> Question:
         column = self.any_column()
-        # DataFusion has no ranges of binary values and times of a day. The order is total, so a frame of rows is the same.
+        # DataFusion has no ranges of binary values and times of day. The order is total, so a frame of rows is the
+        # same.
         frame = "" if has_ranges(self.types[column]) else " ROWS UNBOUNDED PRECEDING"
         function = self.draw.choice(
             ["row_number()", f"first_value({NUMBER})", f"lag({NUMBER})", f"count({self.name(self.any_column())})"]
@@ -267,7 +269,7 @@ def same_kind(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def default_of(type: pa.DataType):
-    """A constant for a column of nulls."""
+    """Returns a constant for a column of nulls."""
     if is_text(type):
         return "a"
     if pa.types.is_fixed_size_binary(type):

@@ -1,4 +1,4 @@
-"""A failure in words: the statement, the files, the right answer, those of coscan and of others, and how to see it again."""
+"""A failure as text: the statement, the files, the right answer, the answers of coscan and of others, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHRINK_SECONDS = 30
 
 
 def reported(failure: Failure, player: Player, seconds: float = SHRINK_SECONDS) -> str:
-    """The failure, made smaller if it is there without other statements."""
+    """Describes the failure, shrunk if it occurs without other statements."""
     case, question, options = failure.case, failure.question, options_of(failure.mode)
 
     def fails(less: Case) -> bool:
@@ -68,7 +68,7 @@ def described(table: Table) -> str:
 
 
 def others(failure: Failure, player: Player, world, case: Case) -> str:
-    """What plain DataFusion answers, and whether other readers read these rows from the files."""
+    """Describes the answer of plain DataFusion, and whether other readers read these rows from the files."""
     question = failure.question
     wanted = player.oracle.answer(question)
     words = []
@@ -109,7 +109,7 @@ READERS = {"pyarrow": by_pyarrow, "DuckDB": by_duckdb, "polars": by_polars}
 
 
 def opinion(read, world, case: Case, player: Player) -> str:
-    """Whether a reader reads the rows of all files that were meant."""
+    """Returns whether a reader reads the intended rows of all files."""
     for table in case.tables:
         parts = []
         for file in table.files:
@@ -117,7 +117,7 @@ def opinion(read, world, case: Case, player: Player) -> str:
             try:
                 parts.append(read(path, file))
             except BaseException as error:
-                # Readers fail in many ways, and what polars raises when it panics is no `Exception`.
+                # Readers fail in many ways. A panic of polars raises something that is no `Exception`.
                 if isinstance(error, KeyboardInterrupt):
                     raise
                 return f"fails ({str(error).splitlines()[0][:80] if str(error) else type(error).__name__})"

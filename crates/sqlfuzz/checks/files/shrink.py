@@ -1,4 +1,4 @@
-"""A failure made smaller: tables, files, columns, rows, changes and options are left out as long as it fails in the same way."""
+"""Shrinks a failure: leaves out tables, files, columns, rows, changes and options while it fails in the same way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fails = Callable[[Case], bool]
 
 
 def shrink(case: Case, question: Question, fails: Fails, seconds: float) -> Case:
-    """A smaller case in which the question still fails."""
+    """Returns a smaller case in which the question still fails."""
     end = time.monotonic() + seconds
     candidates = smaller(case, question)
     while time.monotonic() < end and (less := next(candidates, None)):
@@ -56,7 +56,7 @@ def smaller_table(table: Table, text: str) -> Iterator[Table]:
 
 
 def is_named(column: str, text: str) -> bool:
-    """Whether the statement may need the column."""
+    """Returns whether the statement may need the column."""
     words = text.replace('"', " ").replace(",", " ").replace("(", " ").replace(")", " ").replace(".", " ").split()
     return column in words or "*" in words or column == NUMBER and len(words) < 4
 

@@ -1,4 +1,4 @@
-"""Random tables: rows, how they are cut into files and row groups, by which writer, and what is done to the files then.
+"""Random tables: rows, their division into files and row groups, the writer, and the changes of the files.
 
 A table is a value; the same dice always draw the same. `written.py` makes files of it.
 """
@@ -17,14 +17,14 @@ from .kinds import KINDS, Kind, draw_kind
 from .mutations import draw_mutations
 from .writers import draw_writer
 
-#: The number of a row, in every table.
+#: The row number, in every table.
 NUMBER = "i"
 KEY = "p"
 
 
 @dataclass(frozen=True)
 class Order:
-    """The order in which rows of a row group are, and whether its metadata say so."""
+    """The order of rows in a row group, and whether its metadata declare it."""
 
     column: str
     descending: bool
@@ -34,7 +34,7 @@ class Order:
 
 @dataclass(frozen=True)
 class File:
-    """A file: what is written, how, and the changes of its footer by name, each with its seed."""
+    """A file: its rows, its writer, and the changes of its footer by name, each with its seed."""
 
     path: str
     rows: pa.Table
@@ -47,7 +47,7 @@ class File:
 
 @dataclass(frozen=True)
 class Table:
-    """Files below a folder. `location` is what coscan is given, relative to the folder; `decoys` are not part of the table."""
+    """Files below a folder. `location` is given to coscan, relative to the folder. `decoys` are not part of the table."""
 
     name: str
     schema: pa.Schema
@@ -72,7 +72,7 @@ def draw_table(draw: random.Random, name: str) -> Table:
     cuts = cut(draw, places, draw.choice([1, 1, 1, 2, 3, 4]))
     has_key = len(cuts) > 1 and draw.random() < 0.2
     files = tuple(draw_file(draw, at, chosen, kinds, columns, order, len(cuts), has_key) for at, chosen in enumerate(cuts))
-    # A column that all files lack is none of the table.
+    # A column that all files lack is not in the table.
     found = {column for file in files for column in file.rows.schema.names}
     schema = pa.schema([kind.field(column) for column, kind in kinds.items() if column in found])
     return named(draw, Table(name, schema, files, "", has_key))
@@ -93,7 +93,7 @@ def draw_values(draw: random.Random, kind: Kind, size: int) -> list:
 
 
 def sort_key(value) -> tuple:
-    """Not-a-number is the greatest."""
+    """Returns a sort key in which NaN is the greatest."""
     return (1, 0) if isinstance(value, float) and math.isnan(value) else (0, value)
 
 
@@ -117,7 +117,7 @@ def cut(draw: random.Random, places: list[int], parts: int) -> list[list[int]]:
 
 
 def draw_groups(draw: random.Random, size: int) -> tuple[int, ...]:
-    """How many rows the row groups of a file have."""
+    """Draws the numbers of rows of a file's row groups."""
     shape = draw.choice(["one", "equal", "equal", "any", "empty"])
     if shape == "one" or size == 0:
         return (size,)
@@ -157,7 +157,7 @@ def draw_file(draw: random.Random, at: int, places: list[int], kinds, columns, o
     return File(path, rows, groups, writer, options, draw_mutations(draw, schema), order)
 
 
-#: Types of which a file may have the narrower one while others have the wider one.
+#: Narrower types of a type. One file may have the narrower, others the wider one.
 NARROWER = {
     "int64": ["int32", "int8"],
     "int32": ["int8", "int16"],
@@ -172,7 +172,7 @@ NARROWER = {
 
 
 def draw_field(draw: random.Random, column: str, kind: Kind, values: list, files: int) -> tuple[pa.Field, list] | None:
-    """The column of one of several files: it may be left out, be required, or be narrower."""
+    """Draws the column of one of several files: it may be left out, required, or narrower."""
     nullable = None in values or draw.random() < 0.7
     if files == 1 or column == NUMBER:
         return kind.field(column, nullable or kind.name == "nothing"), values
@@ -187,7 +187,7 @@ def draw_field(draw: random.Random, column: str, kind: Kind, values: list, files
 
 
 def narrowed(values: list, wide: pa.DataType, narrow: pa.DataType) -> list | None:
-    """The values in the narrower type, or None if it does not hold them."""
+    """Returns the values in the narrower type, or None if it does not hold them."""
     try:
         if pa.types.is_timestamp(wide):
             return pa.array(values, wide).cast(narrow).cast(pa.int64()).to_pylist()
@@ -201,7 +201,7 @@ def narrowed(values: list, wide: pa.DataType, narrow: pa.DataType) -> list | Non
         return None
 
 
-#: Names of files that have a meaning elsewhere: in folders of partitions, in patterns, in URLs.
+#: File names with a meaning elsewhere: in folders of partitions, in patterns, in URLs.
 ODD_NAMES = [
     "date=2024-01-0{}.parquet",
     "a b{}.parquet",
@@ -211,19 +211,19 @@ ODD_NAMES = [
     "é{}.parquet",
     "{}'.parquet",
 ]
-#: Names that are patterns, with the name of another file that each of them matches.
+#: Names that are patterns, each with the name of another file that it matches.
 PATTERN_NAMES = [
     ("a?b.parquet", "axb.parquet"),
     ("r[1].parquet", "r1.parquet"),
     ("s*.parquet", "st.parquet"),
     ("{x}.parquet", "x.parquet"),
 ]
-#: Names that readers of folders pass over.
+#: Names that readers of folders skip.
 HIDDEN = ["_SUCCESS.parquet", "_b.parquet", ".c.parquet", "_temporary/0.parquet", ".hidden/0.parquet"]
 
 
 def named(draw: random.Random, table: Table) -> Table:
-    """The table with names of files, and files beside it."""
+    """Returns the table with file names, and other files beside it."""
     files, location, decoys = list(table.files), "", []
     if table.has_key:
         return replace(table, decoys=tuple(hidden(draw, table)))

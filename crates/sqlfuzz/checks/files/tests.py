@@ -1,4 +1,4 @@
-"""The machine itself: what it reads it writes again, its answers are compared by value, and a planted wrong answer is found."""
+"""Tests of the machinery: it writes what it reads, compares answers by value, and finds a planted wrong answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .thrift import BINARY, BYTE, DOUBLE, I16, I64, LIST, STRUCT, TRUE, read_str
 
 
 def table_of(values: dict, name: str = "t", **file) -> Table:
-    """A table of one file."""
+    """Returns a table of one file."""
     written = pa.table(values)
     return Table(name, written.schema, (File("0.parquet", written, (written.num_rows,), "pyarrow", **file),), "0.parquet")
 
@@ -106,7 +106,7 @@ class Answers(unittest.TestCase):
 
 class Changes(unittest.TestCase):
     def test_each_changes_something(self):
-        """Each is made to a table of all types and to one of few, in many pages."""
+        """Each is applied to a table of all types and to one of few, in many pages."""
         draw = random.Random(1)
         kinds = {name: kind for name, kind in KINDS.items() if not kind.stored}
         values = {name: (kind.pool(draw) * 60)[:60] for name, kind in kinds.items()}
@@ -147,7 +147,7 @@ class Changes(unittest.TestCase):
             self.assertEqual(get(Footer(path).leaves()[1].element, f.CONVERTED), legacy_types.INTERVAL)
 
 
-#: A program that answers like coscan's: it reads the file, and adds a row to what it finds.
+#: A program with coscan's interface: it reads the file, and adds a row to the answer.
 WRONG_PROGRAM = """#!{python}
 import re, sys
 sys.path[:0] = {path}

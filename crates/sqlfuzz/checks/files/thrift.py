@@ -1,7 +1,7 @@
-"""Thrift's compact protocol without a schema: what is read is written again byte for byte.
+"""Thrift's compact protocol without a schema. Structures that are read are written again byte for byte.
 
-A struct is a dictionary from field to (type, value), a list is (type of its elements, values). Only what Parquet's metadata
-use: no maps.
+A struct is a dictionary from field to (type, value), a list is (type of its elements, values). Only the features that
+Parquet's metadata use are supported: no maps.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def integer(number: int) -> bytes:
 
 
 def written(kind: int, value) -> bytes:
-    """The value in bytes."""
+    """Returns the value as bytes."""
     match kind:
         case 3:
             return bytes([value])
@@ -131,6 +131,6 @@ def written_struct(fields: Struct) -> bytes:
 
 
 def read_struct(data: bytes, at: int = 0) -> tuple[Struct, int]:
-    """A struct, and the place of its end."""
+    """Returns a struct, and the place of its end."""
     reader = Reader(data, at)
     return reader.struct(), reader.at

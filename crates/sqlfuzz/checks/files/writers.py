@@ -1,6 +1,6 @@
-"""Writers of Parquet files, each with options that it is drawn with.
+"""Writers of Parquet files, each with its drawn options.
 
-A writer that refuses a table or a type raises an exception; the table is then written by pyarrow, with its defaults.
+A writer that refuses a table or a type raises an exception. The table is then written by pyarrow, with its defaults.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from . import legacy_types, writers_apart
 
 PYARROW, DUCKDB, POLARS, FASTPARQUET = "pyarrow", "duckdb", "polars", "fastparquet"
-#: The file is there, and is copied.
+#: The file exists, and is copied.
 KEPT = "kept"
 
-#: Bytes whose meaning is changed afterwards have encodings that both types have.
+#: Bytes whose type is changed later have encodings that both types allow.
 OF_LEGACY_TYPES = {"use_dictionary": True, "data_page_version": "1.0", "write_page_index": True}
 
 CODECS = ["none", "none", "snappy", "gzip", "zstd", "lz4", "brotli"]
@@ -99,7 +99,7 @@ def write(path: Path, file) -> None:
     try:
         writer(path, file)
     except Exception:
-        # Every writer lacks some type; each says so in its own way.
+        # Every writer lacks some type, and each reports this in its own way.
         write_plainly(path, file.rows)
 
 

@@ -1,9 +1,9 @@
-"""Writers that are programs of their own: parquet-java and pyarrow in old versions, and Go's.
+"""Writers in separate programs: parquet-java and pyarrow in old versions, and Go's.
 
     python3 -m checks.files --build-writers          # builds what can be built here: needs Maven and a JDK, Go, old Pythons
 
-Each runs as a process that takes jobs, a line each, and answers with a line. What is not built is not drawn; `make files-test`
-does without them and reads the files of theirs that are kept in `golden/`.
+Each runs as a process that takes jobs, a line each, and answers with a line. Writers that are not built are not drawn.
+`make files-test` does not need them and reads their files from `golden/`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SOURCES = Path(__file__).parent / "foreign"
 BUILT = TARGET / "files-writers"
 
 JAVA = ["1.8.1", "1.10.1", "1.12.3", "1.16.0"]
-#: Versions of pyarrow with a version of Python that they have packages for.
+#: Versions of pyarrow, each with a version of Python for which it has packages.
 OLD_PYARROW = {"0.9.0": "3.6", "0.17.1": "3.7", "1.0.1": "3.7", "3.0.0": "3.7", "4.0.1": "3.8", "5.0.0": "3.8", "8.0.0": "3.8"}
 GO = ["arrow-go", "parquet-go"]
 NAMES = [f"java {version}" for version in JAVA] + [f"pyarrow {version}" for version in OLD_PYARROW] + GO
 
 
 def command(name: str) -> list[str] | None:
-    """How the writer is started, if it is built."""
+    """Returns the command of the writer, if it is built."""
     if name in GO:
         program = BUILT / "go" / "rows"
         return [str(program)] if program.exists() else None
@@ -50,13 +50,13 @@ def built() -> list[str]:
 
 
 class Writers:
-    """The processes that were started."""
+    """The running processes."""
 
     def __init__(self) -> None:
         self.running: dict[str, subprocess.Popen] = {}
 
     def job(self, name: str, line: str) -> None:
-        """Has a file written, or raises what the writer says."""
+        """Lets the writer write a file, or raises its error."""
         if name not in self.running or self.running[name].poll() is not None:
             self.running[name] = subprocess.Popen(
                 command(name), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -73,7 +73,7 @@ WRITERS = Writers()
 
 
 def with_writers_apart(case, names: list[str]):
-    """The case with other writers in place of pyarrow."""
+    """Returns the case with other writers in place of pyarrow."""
 
     def other(table, file):
         draw = random.Random(f"{case.seed}/{table.name}/{file.path}")
@@ -177,7 +177,7 @@ def kind_of(type: pa.DataType) -> str:
 
 
 def texts_of(column: pa.ChunkedArray, kind: str) -> list[str]:
-    """The values as text: "-" for null, others begin with "="."""
+    """Returns the values as text: "-" for null, others begin with "="."""
     if kind in ("ms", "us"):
         column = column.cast(pa.int64())
     if kind == "date":
@@ -199,7 +199,7 @@ def text_of(value) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-#: Primitive type and mark of a kind in parquet-java's schemas, and how the program is given its values.
+#: The primitive type and mark of a kind in parquet-java's schemas, and the form of its values for the program.
 JAVA_TYPES = {
     "int8": ("int32", "INT_8", "i32"),
     "int16": ("int32", "INT_16", "i32"),
@@ -223,7 +223,7 @@ JAVA_TYPES = {
 
 
 def java_columns(rows: pa.Table, options: dict) -> tuple[str, list[str], list[list[str]]]:
-    """The schema as parquet-java reads it, types of values, and values."""
+    """Returns the schema for parquet-java, types of values, and values."""
     fields, kinds, columns = [], [], []
     for at, field in enumerate(rows.schema):
         kind = kind_of(field.type)
@@ -267,7 +267,7 @@ def java_decimal(type: pa.DataType, how: str, column: pa.ChunkedArray) -> tuple[
 
 @dataclass(frozen=True)
 class Step:
-    """What has to be done for a writer, and whether it was."""
+    """A step of building a writer, and whether it was done."""
 
     name: str
     failed: str = ""
@@ -315,7 +315,7 @@ def build_go() -> Step:
 
 
 def build_and_tell() -> int:
-    """Builds all writers and prints what became of each. Returns the status for the command."""
+    """Builds all writers and prints the results. Returns the status for the command."""
     steps = build_all()
     for step in steps:
         print(f"{step.name}: {step.failed or 'built'}")

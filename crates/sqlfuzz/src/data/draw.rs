@@ -1,4 +1,4 @@
-//! Draws tables: small ones mostly, so that a seed takes milliseconds, in every shape that matters to a reader.
+//! Draws tables in every shape that matters to a reader. Most are small, so that a seed takes milliseconds.
 
 use datafusion::arrow::datatypes::DataType;
 
@@ -9,7 +9,7 @@ use super::{Column, DataFile, Database, KeyMatch, Stored, Table};
 use crate::dice::Dice;
 use crate::shapes::Shapes;
 
-/// One to three tables.
+/// Draws one to three tables.
 pub(crate) fn draw(dice: &mut Dice, shapes: &Shapes) -> Database {
     let tables = dice.weighted(&[(3, 1), (4, 2), (2, 3)]);
     let mut tables: Vec<Table> = (0..tables).map(|number| table(&mut dice.fork(), number, shapes)).collect();
@@ -17,7 +17,7 @@ pub(crate) fn draw(dice: &mut Dice, shapes: &Shapes) -> Database {
     Database { tables }
 }
 
-/// Some tables are declared to be clustered by a key of another one, or their own. It is true of some.
+/// Declares some tables as clustered by a key of another table, or of their own. Some declarations are true.
 fn declare_matches(dice: &mut Dice, tables: &mut [Table]) {
     for at in 0..tables.len() {
         if !dice.one_in(3) {
@@ -33,7 +33,7 @@ fn declare_matches(dice: &mut Dice, tables: &mut [Table]) {
                 .collect()
         };
         let (own, others) = (keys(&tables[at]), keys(other));
-        // By the first column, which is a number of its own for each row, joins are drawn most often.
+        // Most joins use the first column, which has a distinct number for each row.
         let column = |dice: &mut Dice, of: &[String]| {
             if dice.one_in(2) { of[0].clone() } else { dice.pick(of).clone() }
         };
@@ -108,7 +108,7 @@ fn column(dice: &mut Dice, number: usize, declared: bool) -> Column {
 
 fn files(dice: &mut Dice, columns: &[Column], evolving: bool) -> Vec<DataFile> {
     let count = dice.weighted(&[(4, 1), (2, 2), (2, 3), (1, 6)]);
-    // Rows of a group: as few as in tests of edges, or enough for several slices and pages.
+    // Rows of a row group: few, as in tests of edges, or enough for several slices and pages.
     let (groups, rows) =
         dice.weighted(&[(2, (4, 3)), (3, (3, 40)), (3, (4, 150)), (1, (12, 20)), (1, (2, 900))]);
     let empty = dice.one_in(6);
@@ -126,7 +126,7 @@ fn files(dice: &mut Dice, columns: &[Column], evolving: bool) -> Vec<DataFile> {
             .collect();
         let stored = columns.iter().map(|column| stored(dice, column, evolving)).collect();
         let file = DataFile { first_row, row_groups, stored, hive_value: dice.below(4) as u8 };
-        // Files do not always follow each other without a gap.
+        // Files may have gaps between them.
         first_row += file.rows() as u64 + *dice.pick(&[0, 0, 1, 100]);
         files.push(file);
     }

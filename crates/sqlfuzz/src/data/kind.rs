@@ -1,4 +1,4 @@
-//! The types a column may have in a file, and what SQL makes of them.
+//! The types of columns in files, and their SQL types.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     Int96,
 }
 
-/// What expressions may be made of a value.
+/// The class of a value, which decides its expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Null,
@@ -42,7 +42,7 @@ const UNITS: [TimeUnit; 4] =
 const ZONES: [&str; 4] = ["UTC", "+05:30", "America/New_York", "Europe/Berlin"];
 
 impl Kind {
-    /// Any kind, common ones more often.
+    /// Draws any kind, common ones more often.
     pub(crate) fn draw(dice: &mut Dice) -> Self {
         match dice.below(40) {
             0 => Kind::Int96,
@@ -69,7 +69,7 @@ impl Kind {
         }
     }
 
-    /// A type that a table may be declared with.
+    /// Draws a type for a table's declaration.
     pub(crate) fn draw_declared(dice: &mut Dice) -> Self {
         loop {
             let kind = Kind::Arrow(flat(dice));
@@ -113,7 +113,7 @@ impl Kind {
         })
     }
 
-    /// A type of which every value is also one of this declared type, as an older file may have it.
+    /// Draws a type whose values all fit in this declared type, as an older file may have it.
     pub(crate) fn draw_narrower(&self, dice: &mut Dice) -> Self {
         let arrow = self.arrow();
         let choices: &[DataType] = match &arrow {
@@ -141,13 +141,13 @@ impl Kind {
         class(&self.arrow())
     }
 
-    /// Whether rows can be sorted and grouped by it.
+    /// Returns whether rows can be sorted and grouped by it.
     pub(crate) fn sorts(&self) -> bool {
         !matches!(self.class(), Class::Map | Class::Interval)
     }
 }
 
-/// The class of a type.
+/// Returns the class of a type.
 pub(crate) fn class(data_type: &DataType) -> Class {
     match data_type {
         DataType::Null => Class::Null,
@@ -172,7 +172,7 @@ pub(crate) fn class(data_type: &DataType) -> Class {
     }
 }
 
-/// A type without parts.
+/// Draws a type that is not nested.
 fn flat(dice: &mut Dice) -> DataType {
     match dice.below(48) {
         0..=1 => DataType::Boolean,

@@ -1,7 +1,7 @@
-//! Tables as plain data: what is drawn from a seed, taken apart by the shrinker, and written as Parquet files.
+//! Tables as plain data: drawn from a seed, reduced by the shrinker, and written as Parquet files.
 //!
-//! Values are not kept. They follow from a column's seed and the number of a row ([`spread`]), and get their type
-//! when they are written ([`values`]).
+//! Values are not stored. They follow from a column's seed and the row number ([`spread`]), and get their
+//! type when they are written ([`values`]).
 
 mod draw;
 pub(crate) mod kind;
@@ -27,7 +27,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Whether some column has parts.
+    /// Returns whether a column is nested.
     pub(crate) fn has_nested(&self) -> bool {
         self.has(DataType::is_nested)
     }
@@ -37,25 +37,26 @@ impl Database {
     }
 }
 
-/// A table and the files it consists of.
+/// A table and its files.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) name: String,
-    /// The first is `id`, of which no two rows have the same value.
+    /// The first is `id`, which has a distinct value in each row.
     pub(crate) columns: Vec<Column>,
     pub(crate) files: Vec<DataFile>,
     pub(crate) writer: Writer,
-    /// Columns are declared, so that files may lack some or have narrower types.
+    /// Whether columns are declared. Then files may lack some or have narrower types.
     pub(crate) declared: bool,
-    /// The table is declared to be ordered by `id`, which it is within each file.
+    /// Whether the table is declared to be ordered by `id`. Each file is.
     pub(crate) ordered: bool,
-    /// Files lie in folders `p=value`.
+    /// Whether files lie in folders `p=value`.
     pub(crate) hive: bool,
-    /// The table is declared to cooperative sessions to be clustered by a key like this, which it may not be.
+    /// The declaration in cooperative sessions that the table is clustered by a matching key. It may be
+    /// wrong.
     pub(crate) clustered_with: Option<KeyMatch>,
 }
 
-/// A key of a table that is said to match one of another table.
+/// A key of a table that is declared to match one of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyMatch {
     pub(crate) own: String,
@@ -77,7 +78,7 @@ pub(crate) struct Column {
     pub(crate) spread: Spread,
     pub(crate) nulls: Nulls,
     pub(crate) seed: u64,
-    /// Whether the file says that there may be nulls.
+    /// Whether the file declares the column nullable.
     pub(crate) nullable: bool,
 }
 
@@ -85,15 +86,15 @@ pub(crate) struct Column {
 #[derive(Clone, Debug)]
 pub(crate) struct DataFile {
     pub(crate) first_row: u64,
-    /// Rows of each row group.
+    /// The number of rows of each row group.
     pub(crate) row_groups: Vec<usize>,
-    /// What this file has in place of the table's columns, in their order.
+    /// The file's versions of the table's columns, in their order.
     pub(crate) stored: Vec<Stored>,
     /// The value of the folder `p=value`.
     pub(crate) hive_value: u8,
 }
 
-/// A column as a file has it.
+/// A column in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stored {
     AsDeclared,
@@ -106,7 +107,7 @@ impl Table {
         self.files.iter().map(DataFile::rows).sum()
     }
 
-    /// Where a file lies below the folder of all tables.
+    /// Returns the path of a file below the folder of all tables.
     pub(crate) fn path(&self, file: usize) -> String {
         let folder = &self.name;
         if self.hive {
@@ -116,7 +117,8 @@ impl Table {
         }
     }
 
-    /// The statement that declares the table, whose folder is at `root`, to DataFusion, or with coscan's options as well.
+    /// Returns the statement that declares the table with its folder at `root`, for DataFusion or also with
+    /// coscan's options.
     pub(crate) fn declaration(&self, root: &str, coscan: bool) -> String {
         let mut sql = format!("CREATE EXTERNAL TABLE {} ", self.name);
         let mut columns: Vec<String> = Vec::new();

@@ -1,7 +1,8 @@
-//! Which values a column has, whatever its type: few or many, sorted or not, with nulls or without.
+//! The distribution of a column's values, independent of its type: few or many, sorted or not, with or
+//! without nulls.
 //!
-//! A value follows from the column's seed and the number of its row, so that it stays the same when other columns,
-//! files or rows are taken away.
+//! A value follows from the column's seed and the row number. So it stays the same when other columns, files
+//! or rows are removed.
 
 use crate::dice::{Dice, mix};
 
@@ -11,32 +12,32 @@ pub(crate) enum Code {
     Null,
     /// One of the ordinary values of a type, in its order.
     Small(i64),
-    /// One of the odd values of a type: the largest, the empty one, not a number.
+    /// One of the odd values of a type: the largest, the empty one, NaN.
     Special(u64),
     /// Any value.
     Wild(u64),
 }
 
-/// How values are spread over the rows.
+/// The distribution of values over the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spread {
-    /// The number of the row.
+    /// The row number.
     RowNumber,
-    /// A number of its own for each row, in no order.
+    /// A distinct number for each row, in no order.
     Shuffled,
     Constant,
     Few(u64),
-    /// This many rows in a row have one value, and values rise.
+    /// Rising values in runs of this many rows.
     Sorted(u64),
-    /// This many rows in a row have one value.
+    /// One value in each run of this many rows.
     Clustered(u64),
     Narrow,
-    /// Ordinary values, every fourth an odd one.
+    /// Ordinary values, with an odd one in every fourth row.
     Odd,
     Wild,
 }
 
-/// Where the nulls are.
+/// The distribution of nulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nulls {
     None,
@@ -59,12 +60,12 @@ impl Spread {
         }
     }
 
-    /// Whether no two rows have the same value.
+    /// Returns whether all rows have distinct values.
     pub(crate) fn unique(self) -> bool {
         matches!(self, Spread::RowNumber | Spread::Shuffled)
     }
 
-    /// Whether sums of floating-point values do not depend on the order of addition.
+    /// Returns whether sums of floating-point values are exact in any order of addition.
     pub(crate) fn sums_exactly(self) -> bool {
         !matches!(self, Spread::Odd | Spread::Wild)
     }

@@ -27,7 +27,7 @@ const ODD_TEXTS: [&str; 12] = [
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
 ];
 
-/// An array of the type with a value for each code.
+/// Returns an array of the type with a value for each code.
 pub(crate) fn array(data_type: &DataType, codes: &[Code]) -> ArrayRef {
     macro_rules! integers {
         ($type:ty) => {{
@@ -151,7 +151,7 @@ pub(crate) fn array(data_type: &DataType, codes: &[Code]) -> ArrayRef {
     }
 }
 
-/// The value of a code as a literal of SQL, or `NULL`.
+/// Returns the value of a code as a literal of SQL, or `NULL`.
 pub(crate) fn literal(data_type: &DataType, code: Code) -> String {
     let value = ScalarValue::try_from_array(&array(data_type, &[code]), 0).expect("one value");
     if value.is_null() {
@@ -208,7 +208,7 @@ fn signed(value: i64) -> String {
     if value < 0 { format!("({value})") } else { value.to_string() }
 }
 
-/// Text in quotes.
+/// Quotes a text.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
@@ -270,7 +270,7 @@ fn text(code: Code) -> Option<String> {
     })
 }
 
-/// Days since 1970, within the years that can be printed.
+/// Returns days since 1970, within the years that can be printed.
 fn date(code: Code) -> Option<i64> {
     match code {
         Code::Small(n) => Some(18_000 + n),
@@ -278,7 +278,7 @@ fn date(code: Code) -> Option<i64> {
     }
 }
 
-/// Time of day, with this many units in a second.
+/// Returns a time of day, with this many units in a second.
 fn time(code: Code, per_second: i64) -> Option<i64> {
     match code {
         Code::Small(n) => Some((n * 61).rem_euclid(86_400) * per_second),
@@ -300,7 +300,7 @@ fn timestamp(code: Code, unit: TimeUnit) -> Option<i64> {
     }
 }
 
-/// The code of a part of a nested value.
+/// Returns the code of a part of a nested value.
 fn part(code: Code, at: u64) -> Code {
     match code {
         Code::Null => Code::Null,

@@ -1,4 +1,4 @@
-//! Tables as bytes of Parquet files, with all that a writer can vary.
+//! Tables as bytes of Parquet files, with every variation of a writer.
 
 use std::sync::Arc;
 
@@ -21,27 +21,28 @@ use super::spread::Code;
 use super::{Column, DataFile, Stored, Table, values};
 use crate::dice::Dice;
 
-/// What bloom filters are made for: by default a million values, megabytes that are folded into a few bytes.
+/// The number of values for which bloom filters are sized. The default is a million: megabytes that are
+/// folded into a few bytes.
 const BLOOM_FILTER_VALUES: u64 = 1_000;
 
-/// What a writer of Parquet files may choose.
+/// The choices of a writer of Parquet files.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Writer {
     pub(crate) compression: Compression,
     pub(crate) dictionary: bool,
-    /// Bytes of a dictionary before the writer gives it up.
+    /// Bytes of a dictionary at which the writer abandons it.
     pub(crate) dictionary_bytes: usize,
     pub(crate) page_rows: usize,
-    /// Pages of columns of other widths then have other rows.
+    /// With it, pages of columns with different widths have different rows.
     pub(crate) page_bytes: usize,
     pub(crate) second_version: bool,
     pub(crate) statistics: EnabledStatistics,
     pub(crate) statistics_bytes: Option<usize>,
     pub(crate) bloom_filters: bool,
     pub(crate) offset_index: bool,
-    /// Encodings other than plain where a type has one.
+    /// Whether to use encodings other than plain where a type has one.
     pub(crate) other_encodings: bool,
-    /// The file does not say which Arrow types its columns had.
+    /// Whether the file omits the Arrow types of its columns.
     pub(crate) types_forgotten: bool,
 }
 
@@ -79,7 +80,7 @@ impl Writer {
             compression,
             dictionary: !dice.one_in(3),
             dictionary_bytes: *dice.pick(&[1 << 20, 1 << 20, 64]),
-            // To decode a page of Brotli takes a millisecond, however small it is.
+            // Decoding a page of Brotli takes a millisecond, however small it is.
             page_rows: if matches!(compression, Compression::BROTLI(_)) { 20_000 } else { page_rows },
             page_bytes: *dice.pick(&[1 << 20, 1 << 20, 1 << 20, 64, 300]),
             second_version: dice.one_in(3),
@@ -130,11 +131,11 @@ impl Writer {
     }
 }
 
-/// The bytes of one file of a table.
+/// Returns the bytes of one file of a table.
 ///
 /// # Errors
 ///
-/// What the writer does not support.
+/// If the writer does not support the table.
 pub(crate) fn encode(table: &Table, file: &DataFile) -> Result<Vec<u8>, ParquetError> {
     if table.columns.iter().any(|column| column.kind == Kind::Int96) {
         return encode_old(table, file);
@@ -151,7 +152,7 @@ pub(crate) fn encode(table: &Table, file: &DataFile) -> Result<Vec<u8>, ParquetE
     if columns.iter().any(|(_, kind)| matches!(kind, Kind::BytesDecimal(..))) {
         options = options.with_parquet_schema(with_bytes_decimals(&schema, &columns)?);
     }
-    // Row groups are made one by one: the writer of batches makes none without rows.
+    // Row groups are written one by one, because the writer of batches makes no empty ones.
     let writer = ArrowWriter::try_new_with_options(Vec::new(), Arc::clone(&schema), options)?;
     let (mut writer, row_groups) = writer.into_serialized_writer()?;
     let mut row = file.first_row;
@@ -182,7 +183,7 @@ fn kept<'a>((column, stored): (&'a Column, &Stored)) -> Option<(&'a Column, Kind
     }
 }
 
-/// The schema that the writer would use, but with some decimals as bytes.
+/// Returns the writer's default schema, with some decimals as bytes.
 fn with_bytes_decimals(
     schema: &Schema,
     columns: &[(&Column, Kind)],
@@ -199,7 +200,7 @@ fn with_bytes_decimals(
 
 fn as_bytes(field: &TypePtr, precision: u8) -> Result<TypePtr, ParquetError> {
     let info = field.get_basic_info();
-    // The bytes that a number of this many digits and a sign need.
+    // The bytes that a number of this many digits and a sign needs.
     let bits = f64::from(precision) * 10_f64.log2() + 1.0;
     let built = Type::primitive_type_builder(field.name(), PhysicalType::FIXED_LEN_BYTE_ARRAY)
         .with_length((bits / 8.0).ceil() as i32)
@@ -215,7 +216,7 @@ fn as_bytes(field: &TypePtr, precision: u8) -> Result<TypePtr, ParquetError> {
     Ok(Arc::new(built))
 }
 
-/// A file of `id` and timestamps of 96 bits, which the writer of Arrow arrays cannot make.
+/// Returns a file of `id` and timestamps of 96 bits, which the writer of Arrow arrays cannot make.
 fn encode_old(table: &Table, file: &DataFile) -> Result<Vec<u8>, ParquetError> {
     let times: String =
         table.columns[1..].iter().map(|column| format!("OPTIONAL INT96 {};", column.name)).collect();
@@ -245,7 +246,7 @@ fn encode_old(table: &Table, file: &DataFile) -> Result<Vec<u8>, ParquetError> {
     writer.into_inner()
 }
 
-/// A time in the three centuries around 2020.
+/// Returns a time in the three centuries around 2020.
 fn int96(n: i64) -> Int96 {
     let mut time = Int96::new();
     time.set_data(

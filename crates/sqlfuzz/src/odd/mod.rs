@@ -1,7 +1,8 @@
-//! Tables that are planned by somebody else's provider: files of a listing, described as lake tables and others describe them.
+//! Tables with a foreign provider: files of a listing, described as by lake tables and other systems.
 //!
-//! Both sides have the same provider. What it does to the rows does not depend on cooperative scans, unless these change what
-//! the provider was promised: the order of rows below a node of its own, chosen rows, columns that the reader makes up.
+//! Both sides have the same provider. Its effect on rows is the same unless cooperative scans break a promise
+//! to the provider. The promises are the order of rows below its own node, selected rows, and columns that
+//! the reader generates.
 
 mod node;
 
@@ -37,24 +38,24 @@ use self::node::EveryNthExec;
 use crate::data::Database;
 use crate::dice::Dice;
 
-/// What is odd about the tables of a seed.
+/// The oddities of a seed's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Odd {
-    /// Files have neither time nor ETag; or a time in milliseconds that a log has noted.
+    /// Whether files have neither time nor ETag, or a time in milliseconds from a log.
     version: Version,
-    /// Of the table nothing is known; or all numbers are estimates.
+    /// Whether nothing is known about the table, or all numbers are estimates.
     statistics: Told,
-    /// Every second row group is left out of the first file.
+    /// Whether every second row group of the first file is left out.
     chosen: bool,
-    /// Each file is two halves.
+    /// Whether each file is given as two halves.
     halves: bool,
-    /// Expressions are adapted to files by a factory of the provider's.
+    /// Whether a factory of the provider adapts expressions to files.
     adapter: bool,
-    /// Bytes come through a factory of the provider's.
+    /// Whether a factory of the provider reads bytes.
     reader: bool,
-    /// A column of row numbers, which no file has.
+    /// Whether there is a generated column of row numbers.
     row_numbers: bool,
-    /// A node that leaves out every n-th row as they come, and whether it refuses other inputs.
+    /// A node that leaves out every n-th row in the order of arrival, and whether it refuses other inputs.
     node: Option<(u8, bool)>,
 }
 
@@ -74,7 +75,7 @@ enum Told {
     Not,
 }
 
-/// The milliseconds since 1970 that a log has noted.
+/// The milliseconds since 1970 from the log.
 const NOTED_MS: u64 = 1_600_000_000_123;
 
 impl Odd {
@@ -91,7 +92,7 @@ impl Odd {
         }
     }
 
-    /// The same with one oddity less.
+    /// Returns the variants with one oddity less.
     pub(crate) fn simpler(&self) -> Vec<Odd> {
         let usual = Odd::default();
         let all = [
@@ -107,7 +108,7 @@ impl Odd {
         all.into_iter().filter(|odd| odd != self).collect()
     }
 
-    /// Puts such a provider in the place of each table's.
+    /// Replaces each table's provider.
     pub(crate) async fn replace(&self, database: &Database, session: &SessionContext) -> Result<()> {
         for table in &database.tables {
             let inner = session.table_provider(&table.name).await?;
@@ -138,7 +139,7 @@ struct OddTable {
     inner: Arc<dyn TableProvider>,
     odd: Odd,
     schema: SchemaRef,
-    /// Of the first file.
+    /// The row groups of the first file.
     row_groups: usize,
 }
 
@@ -218,14 +219,14 @@ impl OddTable {
         Ok(Arc::new(source.with_parquet_file_reader_factory(Arc::new(OwnReaders(store)))))
     }
 
-    /// The files as the table describes them.
+    /// Returns the files as the table describes them.
     fn groups(&self, listed: &FileScanConfig) -> Vec<FileGroup> {
         let groups = listed.file_groups.iter().enumerate().map(|(at, group)| {
             let files = group.iter().enumerate();
             files.flat_map(|(of_group, file)| self.described(file, at + of_group == 0)).collect::<Vec<_>>()
         });
         if self.odd.node.is_some() {
-            // Only with one partition does plain DataFusion give rows in one order.
+            // Plain DataFusion gives rows in one order only with one partition.
             let mut files: Vec<PartitionedFile> = groups.flatten().collect();
             files.sort_by_key(|file| {
                 (file.object_meta.location.clone(), file.range.as_ref().map(|range| range.start))
@@ -275,7 +276,7 @@ impl OddTable {
     }
 }
 
-/// DataFusion's adapters under a type that is not DataFusion's.
+/// DataFusion's adapters under a foreign type.
 #[derive(Debug)]
 struct OwnAdapters;
 
@@ -285,7 +286,7 @@ impl PhysicalExprAdapterFactory for OwnAdapters {
     }
 }
 
-/// DataFusion's readers under a type that is not DataFusion's.
+/// DataFusion's readers under a foreign type.
 #[derive(Debug)]
 struct OwnReaders(Arc<dyn ObjectStore>);
 

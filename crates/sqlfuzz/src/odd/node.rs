@@ -1,4 +1,5 @@
-//! A node that leaves out every n-th row of its input, counted as rows come: which rows that are depends on their order.
+//! A node that leaves out every n-th row of its input, in the order of arrival. So its output depends on that
+//! order.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
-/// See the module's documentation.
+/// The node; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct EveryNthExec {
     input: Arc<dyn ExecutionPlan>,

@@ -1,5 +1,6 @@
-//! Aggregations and window functions, of which the results are determined: what depends on the order of rows has an
-//! order by a column without duplicates, and sums of floating-point values are of such values that no addition rounds.
+//! Aggregations and window functions with determined results. A function that depends on the order of rows
+//! has an order by a column without duplicates. Sums of floating-point values use values that no addition
+//! rounds.
 
 use super::draw::Drawer;
 use super::relation::{Drawn, Named};
@@ -7,15 +8,15 @@ use super::{Expr, Group, Item, Query, Select};
 use crate::data::kind::Class;
 
 impl Drawer<'_> {
-    /// A query with aggregates, and how many rows it has at most.
+    /// Draws a query with aggregates. Returns its maximum number of rows, too.
     pub(crate) fn aggregation(&mut self, depth: usize) -> (Query, usize) {
-        // Sums and counts right above a table are what scans may take over.
+        // Scans may compute sums and counts right above a table.
         let plain = self.dice.one_in(3);
         let drawn = if plain { self.table() } else { self.relation(depth) };
         self.aggregation_of(drawn, depth, plain)
     }
 
-    /// The same over what was drawn; `plain`: only what scans may take over.
+    /// Draws the same over a given relation. With `plain`, only aggregates that scans may compute.
     pub(crate) fn aggregation_of(&mut self, drawn: Drawn, depth: usize, plain: bool) -> (Query, usize) {
         let Drawn { relation, scope, rows } = drawn;
         let filter = self.filter(&scope, if plain { 0 } else { depth });
@@ -51,7 +52,7 @@ impl Drawer<'_> {
         (Query::select(select), if keys.is_empty() { 1 } else { rows })
     }
 
-    /// A sum, an average or a count.
+    /// Draws a sum, an average or a count.
     fn sum_or_count(&mut self, scope: &[Named]) -> Expr {
         let class = *self.dice.pick(&[Class::Decimal, Class::Decimal, Class::Int]);
         let depth = self.dice.below(3);
@@ -75,7 +76,7 @@ impl Drawer<'_> {
         let mut keys = Vec::new();
         for _ in 0..count {
             let column = self.dice.pick(scope).clone();
-            // Which zero stands for both would be left to chance.
+            // The sign of a zero key would vary.
             if column.sorts && !matches!(column.class, Class::Float | Class::Null) {
                 keys.push(column.expr());
             } else if !plain {
@@ -87,8 +88,8 @@ impl Drawer<'_> {
         let mentions = |key: &Expr| scope.iter().any(|column| key.mentions(&column.sql));
         match keys.len() {
             0 => Group::None,
-            // DataFusion takes a column that is null outside its set for a constant, if that is what is grouped by, and
-            // leaves out an order by it.
+            // If a query groups by a column that is null outside its set, DataFusion takes it for a constant
+            // and leaves out an order by it.
             _ if self.dice.one_in(6) && keys.iter().all(mentions) => {
                 Group::Sets(self.dice.word(&["ROLLUP", "CUBE", "GROUPING SETS"]), keys)
             }
@@ -103,7 +104,7 @@ impl Drawer<'_> {
             _ => {
                 let nulls: Vec<&Named> = scope.iter().filter(|column| column.class == Class::Null).collect();
                 let column = match nulls[..] {
-                    // What takes all rows for values counts wrong here, and here only.
+                    // A function that takes all rows for values counts wrong only here.
                     [column, ..] if self.dice.one_in(2) => column.clone(),
                     _ => self.dice.pick(scope).clone(),
                 };
@@ -189,7 +190,7 @@ impl Drawer<'_> {
         Item { approximate, ..Item::new(expr, name) }
     }
 
-    /// A window function over this scope, if there is a column to order by.
+    /// Draws a window function over this scope, if there is a column to order by.
     pub(crate) fn window(&mut self, scope: &[Named]) -> Option<Expr> {
         let key = scope.iter().find(|column| column.unique)?.sql.clone();
         let partition = self.dice.pick(scope).clone();

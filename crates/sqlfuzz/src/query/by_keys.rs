@@ -1,5 +1,5 @@
-//! Joins of tables by keys by which both may be clustered, with conditions over both sides: such joins may be done by
-//! chunks.
+//! Joins of tables by keys by which both may be clustered, with conditions over both sides. Such joins may be
+//! computed by chunks.
 
 use super::Expr;
 use super::draw::Drawer;
@@ -12,7 +12,8 @@ use crate::data::spread::Spread;
 type Keys = [(usize, usize); 2];
 
 impl Drawer<'_> {
-    /// A join of two tables by such a key; a table if there is none, or if the join may have too many rows.
+    /// Draws a join of two tables by such a key. Returns a table if there is none, or if the join may have
+    /// too many rows.
     pub(super) fn by_keys(&mut self) -> Drawn {
         let known = keys(&self.database.tables);
         if known.is_empty() {
@@ -49,7 +50,7 @@ impl Drawer<'_> {
         joined(kind, left, right, on, rows)
     }
 
-    /// A comparison of a column of each side, if two of one class are found that compare.
+    /// Compares a column of each side, if there are two comparable ones of one class.
     fn compared(&mut self, left: &[Named], right: &[Named]) -> Option<Expr> {
         let compares = |of: &Named| of.sorts && !matches!(of.class, Class::List | Class::Struct);
         let op = *self.dice.pick(&["<", "<=", ">", ">=", "<>", "IS DISTINCT FROM"]);
@@ -63,7 +64,7 @@ impl Drawer<'_> {
     }
 }
 
-/// Keys that are declared to match, and the numbers of rows.
+/// Returns keys that are declared to match, and the numbers of rows.
 fn keys(tables: &[Table]) -> Vec<Keys> {
     let mut keys = Vec::new();
     for (at, table) in tables.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Draws queries. Limits are drawn only where it is determined which rows they leave: below an order that is total, or
-//! at the top of a sample.
+//! Draws queries. A limit is drawn only where its rows are determined, below a total order, or at the top of
+//! a sample.
 
 use super::relation::{Drawn, Named};
 use super::{Body, Expr, Form, Group, Item, Key, Limit, Order, Query, Relation, Select, Test};
@@ -17,12 +17,12 @@ pub(crate) struct Drawer<'a> {
     pub(crate) dice: &'a mut Dice,
     pub(crate) database: &'a Database,
     pub(crate) shapes: &'a Shapes,
-    /// Common table expressions in reach: name, columns, rows.
+    /// Visible common table expressions: name, columns, rows.
     pub(crate) ctes: Vec<(String, Vec<Named>, usize)>,
     names: usize,
 }
 
-/// A query, and how to compare what it returns.
+/// Draws a query, and the way to compare its result.
 pub(crate) fn draw(dice: &mut Dice, database: &Database, shapes: &Shapes) -> Test {
     Drawer::new(dice, database, shapes).test()
 }
@@ -69,7 +69,7 @@ impl<'a> Drawer<'a> {
         ctes
     }
 
-    /// Order and limit at the top; whether the limit takes any rows.
+    /// Draws order and limit at the top. Returns whether the limit takes any rows.
     fn finish(&mut self, query: &mut Query) -> bool {
         let sorts = query.items().iter().all(|item| item_sorts(item) && !item.approximate);
         if !sorts {
@@ -103,7 +103,7 @@ impl<'a> Drawer<'a> {
         }
     }
 
-    /// A query to be read by another: its columns by name, and how many rows it has at most.
+    /// Draws a subquery. Returns its columns by name and its maximum number of rows.
     pub(crate) fn nested(&mut self, depth: usize) -> (Query, Vec<Named>, usize) {
         match self.dice.below(12) {
             0 => {
@@ -124,7 +124,7 @@ impl<'a> Drawer<'a> {
         }
     }
 
-    /// A query that is cut after this many rows of a total order.
+    /// Draws a query with a limit over a total order.
     fn limited(&mut self, depth: usize) -> (Query, Vec<Named>, usize) {
         let Drawn { relation, scope, rows } =
             if self.dice.one_in(3) { self.relation(depth) } else { self.table() };
@@ -161,7 +161,7 @@ impl<'a> Drawer<'a> {
         (query, columns, rows.min(1000))
     }
 
-    /// A select without aggregates: columns, expressions and window functions.
+    /// Draws a select without aggregates: columns, expressions and window functions.
     pub(crate) fn projection(&mut self, depth: usize) -> (Select, Vec<Named>, usize) {
         let Drawn { relation, scope, rows } = self.relation(depth);
         let filter = self.filter(&scope, depth);
@@ -254,7 +254,7 @@ impl Select {
     }
 }
 
-/// The column that an item makes.
+/// Returns the column of an item.
 pub(crate) fn column(item: &Item, exact: bool) -> Named {
     Named {
         sql: item.name.clone(),

@@ -1,4 +1,4 @@
-//! Draws expressions: of every class of types, over the columns in scope.
+//! Draws expressions of every class of types over the columns in scope.
 
 use super::draw::Drawer;
 use super::relation::Named;
@@ -12,7 +12,7 @@ const PATTERNS: [&str; 12] =
     ["%", "00%", "%a%", "_0%", "0001ash", "%\\_%", "a%b", "", "%r", "k_%", "%ü%", "0__2%"];
 
 impl Drawer<'_> {
-    /// A condition over these columns.
+    /// Draws a condition over these columns.
     pub(crate) fn condition(&mut self, scope: &[Named], depth: usize) -> Expr {
         let bool_of = |template: &str, exprs: Vec<Expr>| Expr::of(Class::Bool, template, exprs);
         if depth > 0 {
@@ -110,13 +110,13 @@ impl Drawer<'_> {
         Expr::of(Class::Bool, &format!("({{}} {not}IN {{}})"), [column.expr(), list])
     }
 
-    /// A condition with a part that fails for some rows, and another that keeps these rows from it.
+    /// Draws a condition with a part that fails for some rows, and another part that guards it.
     fn guarded(&mut self, scope: &[Named]) -> Expr {
         let class = *self.dice.pick(&[Class::Int, Class::Int, Class::Decimal]);
         let (a, b) = (self.expr(class, scope, 0), self.expr(class, scope, 0));
         let text = self.expr(Class::Text, scope, 0);
-        // A guard by OR is none: DataFusion evaluates both sides unless the first is true for a whole batch. Nor is a
-        // CASE of truth values, which it rewrites to AND and OR.
+        // OR is no guard: DataFusion evaluates both sides unless the first is true for a whole batch. Nor is
+        // a CASE of booleans, which it rewrites to AND and OR.
         let (template, exprs) = match self.dice.below(4) {
             0 => ("({} <> 0 AND {} / {} > 1)", vec![b.clone(), a, b]),
             1 => ("(coalesce(CASE WHEN {} = 0 THEN 0 END, {} / {}) > 1)", vec![b.clone(), a, b]),
@@ -129,7 +129,7 @@ impl Drawer<'_> {
         Expr::of(Class::Bool, template, exprs)
     }
 
-    /// A condition with a subquery, mostly one that depends on the row.
+    /// Draws a condition with a subquery, which is mostly correlated.
     fn correlated(&mut self, scope: &[Named]) -> Expr {
         let inner = self.table();
         let outer = self.dice.pick(scope).clone();
@@ -175,7 +175,7 @@ impl Drawer<'_> {
         }
     }
 
-    /// A column that can be compared with literals.
+    /// Draws a column that can be compared with literals.
     pub(crate) fn comparable(&mut self, scope: &[Named]) -> (Named, Class) {
         let mut column = self.dice.pick(scope).clone();
         for _ in 0..6 {
@@ -193,7 +193,7 @@ impl Drawer<'_> {
         if fitting.is_empty() { None } else { Some(self.dice.pick(&fitting).expr()) }
     }
 
-    /// A literal that occurs in the column, if it is known which; otherwise one of the class.
+    /// Draws a literal that occurs in the column, if its origin is known. Otherwise draws one of the class.
     pub(crate) fn value(&mut self, class: Class, origin: Option<(usize, usize)>) -> Expr {
         if let Some((table, column)) = origin {
             let rows = self.database.tables[table].rows().max(1);
@@ -224,7 +224,7 @@ impl Drawer<'_> {
         Expr::literal(class, literal(&data_type, code))
     }
 
-    /// An expression of any class that results may have.
+    /// Draws an expression of any class that results may have.
     pub(crate) fn any_expr(&mut self, scope: &[Named], depth: usize) -> Expr {
         let class = *self.dice.pick(&[
             Class::Int,
@@ -262,7 +262,7 @@ impl Drawer<'_> {
         Some(Expr::of(Class::List, template, [column]))
     }
 
-    /// An expression of the class: a column, a literal, or something computed of these.
+    /// Draws an expression of the class: a column, a literal, or a computation.
     pub(crate) fn expr(&mut self, class: Class, scope: &[Named], depth: usize) -> Expr {
         if depth == 0 || self.dice.one_in(3) {
             return match self.column_of(class, scope) {
@@ -299,7 +299,8 @@ fn one() -> Item {
     Item::new(Expr::text(Class::Int, "1"), "x0")
 }
 
-/// What yields values of a class. Letters in braces say of what: its own class by default.
+/// Templates of expressions of a class. Letters in braces give the classes of arguments; the default is the
+/// class itself.
 fn templates(class: Class) -> &'static [&'static str] {
     match class {
         Class::Bool => {
@@ -400,7 +401,7 @@ fn templates(class: Class) -> &'static [&'static str] {
     }
 }
 
-/// The classes of a template's arguments.
+/// Returns the classes of a template's arguments.
 fn arguments(template: &str, own: Class) -> Vec<Class> {
     let marks = template.split('{').skip(1).map(|rest| rest.chars().next());
     marks
@@ -417,7 +418,7 @@ fn arguments(template: &str, own: Class) -> Vec<Class> {
         .collect()
 }
 
-/// The template with empty braces.
+/// Returns the template with empty braces.
 fn stripped(template: &str) -> String {
     ["i", "t", "d", "f", "b", "a", "s"]
         .iter()

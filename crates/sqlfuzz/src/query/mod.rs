@@ -1,8 +1,9 @@
-//! Queries as trees: drawn from a seed, made smaller by the shrinker, rendered as SQL.
+//! Queries as trees: drawn from a seed, shrunk, and rendered as SQL.
 //!
-//! What matters to the comparison is kept beside the text: which order is asked for, whether a limit cuts rows that
-//! are determined, which results are sums that depend on the order of addition. A tree knows nothing of types beyond
-//! their [`Class`]: a query that DataFusion refuses is refused with coscan, too, and that is compared like the rest.
+//! The tree keeps the properties that matter to the comparison beside the text: the requested order, limits
+//! over determined rows, and sums that depend on the order of addition. A tree knows no types beyond their
+//! [`Class`]. If DataFusion refuses a query, it must be refused with coscan, too, and this is compared like
+//! any answer.
 
 mod aggregate;
 mod by_keys;
@@ -23,22 +24,23 @@ pub(crate) use simpler::simpler;
 
 use crate::data::kind::Class;
 
-/// A statement and how its result is to be compared.
+/// A statement and the way to compare its result.
 #[derive(Clone, Debug)]
 pub(crate) struct Test {
     pub(crate) query: Query,
     pub(crate) form: Form,
 }
 
-/// In which form a query is asked.
+/// The form of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Plain,
     /// Literals become parameters of a prepared statement.
     Prepared,
-    /// The limit at the top takes any rows: compared are their number and that the query without limit has them.
+    /// The limit at the top takes any rows. Compared are their number and that they are rows of the query
+    /// without limit.
     Sample,
-    /// For its plan, by this keyword: compared is whether there is one.
+    /// EXPLAIN by this keyword. Compared is whether there is a plan.
     Explained(&'static str),
 }
 
@@ -74,9 +76,9 @@ pub(crate) struct Select {
 pub(crate) struct Item {
     pub(crate) expr: Expr,
     pub(crate) name: String,
-    /// What determines the order that a limit depends on; must stay as it is.
+    /// Whether it determines an order on which a limit depends, and must stay as it is.
     pub(crate) fixed: bool,
-    /// Depends on the order of addition.
+    /// Whether it depends on the order of addition.
     pub(crate) approximate: bool,
 }
 
@@ -110,11 +112,11 @@ pub(crate) struct Join {
 pub(crate) enum Order {
     None,
     By(Vec<Key>),
-    /// By all columns of the result, so that equal rows are the only ties.
+    /// By all columns of the result, so that only equal rows are ties.
     All(&'static str),
 }
 
-/// A column of the result to order by, counted from zero, and what stands behind it.
+/// A column of the result to order by, counted from zero, and the text after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) item: usize,
@@ -132,7 +134,7 @@ pub(crate) struct Limit {
 pub(crate) struct Expr {
     pub(crate) class: Class,
     pub(crate) parts: Vec<Part>,
-    /// A literal, which may become a parameter.
+    /// Whether it is a literal, which may become a parameter.
     pub(crate) literal: bool,
 }
 
@@ -144,7 +146,7 @@ pub(crate) enum Part {
 }
 
 impl Expr {
-    /// Text that stays as it is.
+    /// Returns a fixed text.
     pub(crate) fn text(class: Class, text: impl Into<String>) -> Self {
         Expr { class, parts: vec![Part::Text(text.into())], literal: false }
     }
@@ -153,7 +155,7 @@ impl Expr {
         Expr { literal: true, ..Expr::text(class, text) }
     }
 
-    /// `template` with the expressions in place of each `{}`.
+    /// Returns `template` with the expressions in place of each `{}`.
     pub(crate) fn of(class: Class, template: &str, exprs: impl IntoIterator<Item = Expr>) -> Self {
         let mut parts = Vec::new();
         let mut exprs = exprs.into_iter();
@@ -168,7 +170,7 @@ impl Expr {
         Expr { class, parts, literal: false }
     }
 
-    /// Whether these words are in it, but for the queries in it.
+    /// Returns whether it contains these words, outside of its subqueries.
     pub(crate) fn mentions(&self, words: &str) -> bool {
         self.parts.iter().any(|part| match part {
             Part::Text(text) => text.contains(words),
@@ -177,7 +179,8 @@ impl Expr {
         })
     }
 
-    /// `template` with an expression and then a query in place of its `{}`; the expression may be absent.
+    /// Returns `template` with an expression and then a query in place of its `{}`. The expression may be
+    /// absent.
     pub(crate) fn with_query(class: Class, template: &str, expr: Option<Expr>, query: Query) -> Self {
         let mut texts = template.split("{}").map(str::to_owned);
         let mut parts = vec![Part::Text(texts.next().unwrap_or_default())];
@@ -188,7 +191,7 @@ impl Expr {
         Expr { class, parts, literal: false }
     }
 
-    /// Expressions between commas, between `open` and `close`.
+    /// Returns expressions separated by commas, between `open` and `close`.
     pub(crate) fn list(class: Class, open: &str, exprs: Vec<Expr>, close: &str) -> Self {
         let mut parts = vec![Part::Text(open.to_owned())];
         for (at, expr) in exprs.into_iter().enumerate() {
@@ -207,12 +210,12 @@ impl Test {
         self.form == Form::Sample
     }
 
-    /// Whether it may be a top-k, by its text.
+    /// Returns whether it may be a top-k, by its text.
     pub(crate) fn may_be_top_k(&self) -> bool {
         self.contains("ORDER BY") && self.contains("LIMIT")
     }
 
-    /// Whether it skips rows and takes all others, by its text.
+    /// Returns whether it skips rows and takes all others, by its text.
     pub(crate) fn only_skips(&self) -> bool {
         let sql = self.query.to_sql();
         let mut parts = sql.split("OFFSET").peekable();
@@ -220,17 +223,17 @@ impl Test {
             .any(|before| before.split_whitespace().rev().nth(1) != Some("LIMIT"))
     }
 
-    /// Whether it groups by sets, by its text.
+    /// Returns whether it groups by sets, by its text.
     pub(crate) fn has_grouping_sets(&self) -> bool {
         ["ROLLUP", "CUBE", "GROUPING SETS"].iter().any(|words| self.contains(words))
     }
 
-    /// Whether a subquery begins with the largest or smallest value of a column, by its text.
+    /// Returns whether a subquery begins with the largest or smallest value of a column, by its text.
     pub(crate) fn has_extreme(&self) -> bool {
         ["(SELECT max(", "(SELECT min("].iter().any(|words| self.contains(words))
     }
 
-    /// Whether these words are in the query, at whatever depth.
+    /// Returns whether the query contains these words, at any depth.
     pub(crate) fn contains(&self, words: &str) -> bool {
         self.query.to_sql().contains(words)
     }
@@ -249,7 +252,7 @@ impl Query {
         }
     }
 
-    /// The columns by which the result is in order.
+    /// The columns by which the result is ordered.
     pub(crate) fn ordered_by(&self) -> Vec<usize> {
         match &self.order {
             Order::None => Vec::new(),

@@ -1,4 +1,4 @@
-//! Panels of a dashboard: aggregations of one table that differ in nothing but their filters.
+//! Panels of a dashboard: aggregations of one table that differ only in their filters.
 
 use super::draw::Drawer;
 use super::relation::Named;
@@ -8,7 +8,7 @@ use crate::data::kind::Class;
 use crate::dice::Dice;
 use crate::shapes::Shapes;
 
-/// So many panels over a table.
+/// Draws `count` panels over a table.
 pub(crate) fn draw_panels(dice: &mut Dice, database: &Database, shapes: &Shapes, count: usize) -> Vec<Test> {
     let mut drawer = Drawer::new(dice, database, shapes);
     let table = drawer.table();
@@ -26,7 +26,7 @@ pub(crate) fn draw_panels(dice: &mut Dice, database: &Database, shapes: &Shapes,
 }
 
 impl Drawer<'_> {
-    /// A filter that most rows pass, mostly.
+    /// Draws a filter that most rows mostly pass.
     fn wide_filter(&mut self, scope: &[Named]) -> Vec<Expr> {
         match self.dice.below(5) {
             0 => Vec::new(),

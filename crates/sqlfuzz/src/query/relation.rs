@@ -1,10 +1,10 @@
-//! What a query reads: tables, subqueries, joins of them, and the names this brings into scope.
+//! The relations of a query: tables, subqueries and joins of them, with the names that they bring into scope.
 
 use super::draw::{Drawer, column};
 use super::{Expr, Join, Relation};
 use crate::data::kind::Class;
 
-/// Joins are drawn only while they have no more rows than this, so that a query takes milliseconds.
+/// Limit of the rows of joins, so that a query takes milliseconds.
 pub(super) const MOST_ROWS: usize = 20_000;
 
 /// A column that expressions may name.
@@ -13,19 +13,19 @@ pub(crate) struct Named {
     /// `alias.column`.
     pub(crate) sql: String,
     pub(crate) class: Class,
-    /// The table and column that its values come from, if it is one.
+    /// The table and the column of its values, if they come from one.
     pub(crate) origin: Option<(usize, usize)>,
-    /// No two rows have the same value.
+    /// Whether all rows have distinct values.
     pub(crate) unique: bool,
-    /// Rows can be sorted and grouped by it.
+    /// Whether rows can be sorted and grouped by it.
     pub(crate) sorts: bool,
-    /// Sums do not depend on the order of addition.
+    /// Whether sums are exact in any order of addition.
     pub(crate) exact: bool,
 }
 
 impl Named {
-    /// Whether the least and the greatest value of a group depend on the order of its rows: DataFusion keeps whichever of
-    /// two floating-point values comes later if one of them is not a number.
+    /// Returns whether the minimum and the maximum of a group depend on the order of its rows. If one of two
+    /// floating-point values is NaN, DataFusion keeps the later one.
     pub(crate) fn extremes_depend_on_order(&self) -> bool {
         self.class == Class::Float && !self.exact
     }
@@ -39,7 +39,7 @@ impl Named {
 pub(crate) struct Drawn {
     pub(crate) relation: Relation,
     pub(crate) scope: Vec<Named>,
-    /// An estimate, rather too high.
+    /// A high estimate.
     pub(crate) rows: usize,
 }
 
@@ -70,7 +70,7 @@ impl Drawer<'_> {
         self.table_at(at)
     }
 
-    /// The table at this position.
+    /// Returns the table at this position.
     pub(super) fn table_at(&mut self, at: usize) -> Drawn {
         let table = &self.database.tables[at];
         let alias = self.alias("a");
@@ -105,7 +105,8 @@ impl Drawer<'_> {
         Drawn { scope: outputs(&columns, &alias), relation: Relation::Sub(Box::new(query), alias), rows }
     }
 
-    /// An aggregation joined with itself, mostly on all of its columns, so that both sides remain equal.
+    /// Draws an aggregation joined with itself, mostly on all of its columns, so that both sides remain
+    /// equal.
     fn twice(&mut self, depth: usize) -> Drawn {
         let (query, rows) = self.aggregation(depth);
         let columns: Vec<Named> = query.items().iter().map(|item| column(item, false)).collect();
@@ -129,7 +130,8 @@ impl Drawer<'_> {
         Drawn { relation: Relation::Join(Box::new(join)), scope, rows: cross }
     }
 
-    /// Two tables and a third that is joined with both of them, each by a key of its own. All have columns of the same names.
+    /// Draws two tables and a third that is joined with each of them, by a separate key. All have the same
+    /// column names.
     fn third(&mut self) -> Drawn {
         let [first, second, third] = [self.table(), self.table(), self.table()];
         let cross = first.rows.saturating_mul(second.rows).saturating_mul(third.rows);
@@ -194,7 +196,7 @@ impl Drawer<'_> {
         joined(kind, left, right, on, cross)
     }
 
-    /// An equality between columns that can be compared.
+    /// Draws an equality between comparable columns.
     fn join_key(&mut self, left: &[Named], right: &[Named]) -> Expr {
         for _ in 0..8 {
             let (a, b) = (self.dice.pick(left).clone(), self.dice.pick(right).clone());
@@ -209,7 +211,7 @@ impl Drawer<'_> {
     }
 }
 
-/// The join of two relations; `rows`: if it gives pairs of their rows, so many.
+/// Returns the join of two relations. `rows` is its number of rows if it outputs pairs of their rows.
 pub(super) fn joined(kind: &'static str, left: Drawn, right: Drawn, on: Vec<Expr>, rows: usize) -> Drawn {
     let join = Join { kind, left: left.relation, right: right.relation, on };
     let relation = Relation::Join(Box::new(join));
@@ -224,12 +226,12 @@ pub(super) fn joined(kind: &'static str, left: Drawn, right: Drawn, on: Vec<Expr
     }
 }
 
-/// Whether equal values of the column are the same value.
+/// Returns whether equal values of the column are identical.
 fn joins_exactly(column: &Named) -> bool {
     column.sorts && !matches!(column.class, Class::Float | Class::List | Class::Struct)
 }
 
-/// The columns of a subquery under its alias.
+/// Returns the columns of a subquery under its alias.
 pub(crate) fn outputs(columns: &[Named], alias: &str) -> Vec<Named> {
     columns.iter().map(|column| Named { sql: format!("{alias}.{}", column.sql), ..column.clone() }).collect()
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Body, Expr, Form, Group, Item, Join, Limit, Order, Part, Query, Relation, Select, Test};
 
-/// SQL to run, and what must be run before in the same session.
+/// SQL to run, and the statements to run before in the same session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
     pub(crate) prepare: Option<String>,
@@ -12,7 +12,7 @@ pub(crate) struct Statement {
 }
 
 impl Test {
-    /// The statement; prepared ones get this name.
+    /// Returns the statement. Prepared ones get this name.
     pub(crate) fn statement(&self, name: &str) -> Statement {
         match self.form {
             Form::Plain | Form::Sample => return Statement { prepare: None, sql: self.query.to_sql() },
@@ -34,7 +34,7 @@ impl Test {
 }
 
 impl Query {
-    /// The query with its literals in place.
+    /// Returns the query with its literals in place.
     pub(crate) fn to_sql(&self) -> String {
         let mut text = Text { sql: String::new(), parameters: None };
         text.query(self);
@@ -44,7 +44,7 @@ impl Query {
 
 struct Text {
     sql: String,
-    /// Values of the parameters so far, if literals become parameters.
+    /// The values of the parameters so far, if literals become parameters.
     parameters: Option<Vec<String>>,
 }
 

@@ -1,13 +1,13 @@
-//! The same query with its conditions in other orders: SQL leaves the order in which parts of a condition are evaluated to
-//! whoever answers, and so whether a part that fails for some rows is asked about these.
+//! The same query with its conditions in other orders. SQL leaves the order of evaluation of a condition's
+//! parts open. So a part that fails for some rows may or may not be evaluated on them.
 
 use super::{Body, Expr, Group, Item, Join, Part, Query, Relation, Select};
 
-/// No more orders are tried of a query.
+/// Limit of the orders that are tried per query.
 const ORDERS_MAX: usize = 6;
 
-/// The query with the conjuncts of each of its conditions rotated: by one place, by two, and so on, until every conjunct
-/// was the last, after all others.
+/// Returns the query with the conjuncts of each condition rotated, by one place, by two, and so on, until
+/// every conjunct was the last.
 pub(crate) fn reordered(query: &Query) -> Vec<Query> {
     let mut rotation = Rotation { by: 0, longest: 0 };
     rotation.query(query);
@@ -16,7 +16,7 @@ pub(crate) fn reordered(query: &Query) -> Vec<Query> {
 
 struct Rotation {
     by: usize,
-    /// The most conjuncts that a condition has.
+    /// The largest number of conjuncts of a condition.
     longest: usize,
 }
 
@@ -34,7 +34,7 @@ impl Rotation {
 
     fn select(&mut self, select: &Select) -> Select {
         let items = select.items.iter().map(|item| Item { expr: self.expr(&item.expr), ..item.clone() });
-        // Keys of groups are also columns of the result and have to read the same there.
+        // Group keys are also columns of the result and must have the same text there.
         let items = if matches!(select.group, Group::None) { items.collect() } else { select.items.clone() };
         Select {
             items,
@@ -79,7 +79,7 @@ impl Rotation {
         together.expect("a conjunction has conjuncts")
     }
 
-    /// The expression with what is in it rotated.
+    /// Returns the expression with its inner expressions rotated.
     fn inner(&mut self, expr: &Expr) -> Expr {
         let parts = expr.parts.iter().map(|part| match part {
             Part::Text(_) => part.clone(),
@@ -90,7 +90,7 @@ impl Rotation {
     }
 }
 
-/// Both sides of an AND that is no guard: a guard is one template.
+/// Returns both sides of an AND that is no guard. A guard is one template.
 fn conjunction(expr: &Expr) -> Option<[&Expr; 2]> {
     match &expr.parts[..] {
         [Part::Text(open), Part::Expr(left), Part::Text(and), Part::Expr(right), Part::Text(close)]

@@ -1,19 +1,19 @@
 //! All queries that are one step simpler than a given one.
 //!
-//! What a step makes need not be a valid query: one that DataFusion refuses fails on both sides, which is no
-//! difference. But it must stay determined: what an order below a limit depends on is not touched.
+//! A step may produce an invalid query. DataFusion refuses it on both sides, which is no difference. But the
+//! result must stay determined, so an order below a limit is not changed.
 
 use super::{Body, Expr, Form, Group, Item, Join, Order, Part, Query, Relation, Select, Test};
 use crate::data::kind::Class;
 
-/// The tests that are one step simpler.
+/// Returns the tests that are one step simpler.
 pub(crate) fn simpler(test: &Test) -> Vec<Test> {
     let mut all: Vec<Test> =
         queries(&test.query).into_iter().map(|query| Test { query, ..test.clone() }).collect();
     if matches!(test.form, Form::Prepared | Form::Explained(_)) {
         all.push(Test { form: Form::Plain, ..test.clone() });
     }
-    // A sample is one because of its limit.
+    // A sample requires a limit.
     all.retain(|smaller| !test.is_sample() || smaller.query.limit.is_some());
     all
 }
@@ -54,7 +54,7 @@ fn queries(query: &Query) -> Vec<Query> {
     all
 }
 
-/// The query without a column of its result.
+/// Removes a column from the query's result.
 fn without_item(query: &Query, select: &Select, at: usize) -> Option<Query> {
     let fixed = select.items[at].fixed && query.limit.is_some();
     if fixed || select.items.len() == 1 {
@@ -91,7 +91,7 @@ fn selects(select: &Select) -> Vec<Select> {
         Group::By(keys) | Group::Sets(_, keys) => {
             for (at, key) in keys.iter().enumerate() {
                 let keys = without(keys, at);
-                // What was a key is no longer a column of the result.
+                // The text of the removed key must not stay in the result.
                 let same = key_text(key);
                 let mut items = select.items.clone();
                 items.retain(|item| key_text(&item.expr) != same);
@@ -166,7 +166,7 @@ fn conjuncts(all: &[Expr]) -> Vec<Vec<Expr>> {
     simpler
 }
 
-/// A literal, an expression within this one, or this one with a simpler part.
+/// Returns a literal, an expression within this one, or this one with a simpler part.
 fn exprs(expr: &Expr) -> Vec<Expr> {
     let mut all: Vec<Expr> = Vec::new();
     if expr.parts.len() > 1 {
@@ -184,7 +184,7 @@ fn exprs(expr: &Expr) -> Vec<Expr> {
         }
     }
     if expr.parts.len() > 12 {
-        // A long list: leave out a half.
+        // Removes half of a long list.
         let half = expr.parts.len() / 4 * 2;
         for range in [1..half + 1, half + 1..expr.parts.len() - 2] {
             let mut shorter = expr.clone();

@@ -1,16 +1,16 @@
-//! Queries with volatile functions of which the answer is known all the same: properties that every draw has, and
-//! counts within bounds that chance does not break.
+//! Queries with volatile functions whose answer is still known: properties that every draw has, and counts
+//! within bounds that chance does not exceed.
 
 use super::draw::Drawer;
 use super::relation::Drawn;
 use super::{Expr, Item, Order, Query, Relation, Select};
 use crate::data::kind::Class;
 
-/// Fewer rows than this tell too little of what chance leaves of them.
+/// Fewer rows than this are too few for statistical bounds.
 const ROWS_FOR_STATISTICS: usize = 400;
 
 impl Drawer<'_> {
-    /// A query with one row that is the same in every run.
+    /// Draws a query with one row that is the same in every run.
     pub(crate) fn volatile(&mut self) -> Query {
         if self.dice.one_in(2)
             && let Some(table) = self.database.tables.iter().find(|table| table.rows() >= ROWS_FOR_STATISTICS)
@@ -41,7 +41,7 @@ impl Drawer<'_> {
     }
 }
 
-/// Each of two conjuncts that look the same leaves half of the rows.
+/// Returns a query with two textually equal conjuncts, each of which keeps half of the rows.
 fn counted(table: &str, rows: usize) -> Query {
     let expected = rows / 4;
     // Ten standard deviations.

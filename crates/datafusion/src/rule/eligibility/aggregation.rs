@@ -1,4 +1,4 @@
-//! When an aggregation reads the scan's arrays, and when arithmetic is done in 64 bits.
+//! Conditions of aggregations that read the scan's arrays, and of arithmetic in 64 bits.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 use super::reason::Reason;
 use crate::overflow::CheckedSum;
 
-/// A partial aggregation reads the arrays of the scan below it if it has no properties beyond its keys and functions,
-/// and the scan does not stop early: rows that are marked, not dropped, would count for its limit.
+/// A partial aggregation reads the arrays of the scan below it if it has no properties beyond its keys and
+/// functions, and the scan does not stop early. Marked rows would count for the scan's limit.
 pub(crate) fn aggregation_at_scan(aggregate: &AggregateExec, scan: &FileScanConfig) -> Result<(), Reason> {
     if let Some(rows) = scan.limit {
         return Err(Reason::Limit(rows));
@@ -34,11 +34,12 @@ pub(crate) fn aggregation_at_scan(aggregate: &AggregateExec, scan: &FileScanConf
     if plain { Ok(()) } else { Err(Reason::SpecialAggregation) }
 }
 
-/// Which of the functions known here this is, and its argument.
+/// Returns the known function and its argument.
 ///
-/// - DataFusion's own by type: a user's function may have its name.
+/// - DataFusion's own functions by type, because a user's function may have the same name.
 /// - One argument, every value of which counts once, in any order.
-/// - Types that the result is made of here. What else is coerced to them (smaller integers) has a cast around it.
+/// - Types for which results are built. Other types that are coerced to them, such as smaller integers, have
+///   a cast around them.
 pub(crate) fn function_at_scan(
     function: &AggregateFunctionExpr,
     input: &Schema,
@@ -70,8 +71,8 @@ pub(crate) fn function_at_scan(
     (plain && !is_volatile(&argument)).then_some((known, argument))
 }
 
-/// Whether the expression makes floating-point numbers of integers. As long as their sum is below 2^53, it is the same in any
-/// order, and that of the integers.
+/// Returns whether the expression converts integers to floating-point numbers. While their sum is below 2^53,
+/// it is the same in any order, and equals that of the integers.
 fn is_of_integers(expr: &Arc<dyn PhysicalExpr>, input: &Schema) -> bool {
     expr.downcast_ref::<CastExpr>().is_some_and(|cast| {
         *cast.cast_type() == DataType::Float64
@@ -79,13 +80,13 @@ fn is_of_integers(expr: &Arc<dyn PhysicalExpr>, input: &Schema) -> bool {
     })
 }
 
-/// Decimal arithmetic in an expression is tried in 64 bits if nothing in it is volatile: where 64 bits do not hold the
-/// values, its operands are evaluated a second time.
+/// Decimal arithmetic in an expression is tried in 64 bits if it contains nothing volatile. Where 64 bits do
+/// not hold the values, its operands are evaluated a second time.
 pub(crate) fn narrow_arithmetic(expr: &Arc<dyn PhysicalExpr>) -> bool {
     !is_volatile(expr)
 }
 
-/// The arguments of an aggregate function may be replaced by equal ones if no order is tied to them.
+/// The arguments of an aggregate function may be replaced by equal ones if the function has no order by them.
 pub(crate) fn narrow_arguments(function: &AggregateFunctionExpr) -> bool {
     function.order_bys().is_empty() && !function.is_reversed()
 }

@@ -1,4 +1,4 @@
-//! When aggregations, joins and window functions are done chunk by chunk, and by which columns chunks may be clustered.
+//! Conditions of aggregations, joins and window functions by chunks, and of clustering columns.
 
 use std::sync::Arc;
 
@@ -22,16 +22,17 @@ use crate::ordered::Step;
 use crate::overflow::CheckedSum;
 use crate::session::float_extrema::FloatExtremum;
 
-/// An aggregation, from the rows of the scan (`first`) to its results (`last`, which may be the same node), can be done
-/// chunk by chunk if
+/// An aggregation can be computed chunk by chunk under these conditions. It goes from the rows of the scan
+/// (`first`) to its results (`last`, which may be the same node).
 ///
-/// - there are groups, and no grouping sets, limits or filters that it fills;
-/// - no function depends on the order of rows ([`in_any_order`]), which is another one, and nothing is volatile;
-/// - the scan does not stop early, reads all of its files in this process, and has no more partitions than the result, so
-///   that as many work as would have;
-/// - files are adapted to the table by the names of their columns.
+/// - It has groups, and no grouping sets, limits or filters that it fills.
+/// - No function depends on the order of rows ([`in_any_order`]), because that order changes. Nothing is
+///   volatile.
+/// - The scan does not stop early and reads all of its files in this process. It has no more partitions than
+///   the result, so that the parallelism stays the same.
+/// - Files are adapted to the table by the names of their columns.
 ///
-/// Which groups may be at borders follows from statistics when footers are there: [`crate::ordered`].
+/// Statistics tell which groups may lie at borders, once footers are read; see [`crate::ordered`].
 pub(crate) fn aggregation_by_chunks(
     last: &AggregateExec,
     first: &AggregateExec,
@@ -64,10 +65,11 @@ pub(crate) fn aggregation_by_chunks(
     Ok(())
 }
 
-/// A join can be done chunk by chunk, as far as it and what is done to its rows (`steps`) go, if
+/// A join with the `steps` on its output can be computed chunk by chunk under these conditions. Its inputs
+/// have their own.
 ///
-/// - nulls match nothing, and nothing else: then rows with the key null have no match wherever they are;
-/// - it does not stop early, and nothing is volatile: rows may be computed more than once.
+/// - Null matches nothing, and has no other meaning. Then rows with a null key have no match in any chunk.
+/// - It does not stop early, and nothing is volatile, because rows may be computed more than once.
 pub(crate) fn join_by_chunks(join: &HashJoinExec, steps: &[Step]) -> Result<(), Reason> {
     if let Some(rows) = join.fetch() {
         return Err(Reason::Limit(rows));
@@ -80,7 +82,7 @@ pub(crate) fn join_by_chunks(join: &HashJoinExec, steps: &[Step]) -> Result<(), 
     join.filter().map_or(Ok(()), |filter| not_volatile(filter.expression()))
 }
 
-/// A table (`steps` over `scan`) can be joined chunk by chunk, if
+/// A table (`steps` over `scan`) can be joined chunk by chunk if
 ///
 /// - the scan does not stop early, and nothing is volatile;
 /// - the scan reads all of its files in this process, in no more partitions than the join has.
@@ -102,9 +104,13 @@ pub(crate) fn join_input_by_chunks(
     Ok(())
 }
 
-/// Window functions can be computed chunk by chunk, from a scan over `steps` up to the first of `nodes`, if nothing is
-/// volatile, the scan does not stop early and reads all of its files in this process, in no more partitions than the
-/// result has. By which column they are partitioned, and that chunks are clustered by it, is another matter.
+/// Window functions, from a scan over `steps` up to the first of `nodes`, can be computed chunk by chunk if
+///
+/// - nothing is volatile;
+/// - the scan does not stop early;
+/// - the scan reads all of its files in this process, in no more partitions than the result has.
+///
+/// The caller checks their partitioning column and its clustering.
 pub(crate) fn window_by_chunks(
     nodes: &[Arc<dyn ExecutionPlan>],
     steps: &[Step],
@@ -123,7 +129,8 @@ pub(crate) fn window_by_chunks(
     Ok(())
 }
 
-/// Whether the function has one result, whatever the order of rows: those of DataFusion's own of which that is known.
+/// Returns whether the function has the same result in any order of rows. True only for known functions of
+/// DataFusion.
 fn in_any_order(function: &AggregateFunctionExpr) -> bool {
     let inner = function.fun().inner();
     let known = inner.is::<Count>()
@@ -138,8 +145,9 @@ fn in_any_order(function: &AggregateFunctionExpr) -> bool {
     known && function.order_bys().is_empty() && !function.is_reversed()
 }
 
-/// The name and the type of the files' column that this column of the scan is, if chunks may be clustered by it: it is
-/// not computed, not one of partitioned folders, of one value a row, and statistics leave out no value but null.
+/// Returns the name and the type of the files' column that this column of the scan is, if chunks may be
+/// clustered by it. It must not be computed or come from a partitioned folder. It must have one value a row,
+/// and statistics must leave out no value but null.
 pub(crate) fn clustering_column(scan: &FileScanConfig, column: usize) -> Option<(String, DataType)> {
     let source = scan.file_source();
     if scan.expr_adapter_factory.is_some() {
@@ -155,8 +163,8 @@ pub(crate) fn clustering_column(scan: &FileScanConfig, column: usize) -> Option<
     clusters(of).then(|| (field.name().clone(), of.clone()))
 }
 
-/// Whether chunks may be clustered by values of the type: one a row, in one order, of which none but null is left out of
-/// statistics.
+/// Returns whether chunks may be clustered by values of the type. It must have one value a row, in one order,
+/// and statistics must leave out none but null.
 pub(crate) fn clusters(of: &DataType) -> bool {
     !of.is_nested() && !of.is_floating() && !matches!(of, DataType::Dictionary(..)) && compares(of)
 }

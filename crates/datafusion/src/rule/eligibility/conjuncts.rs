@@ -1,4 +1,4 @@
-//! When a conjunct has a value for every row.
+//! Conjuncts that have a value for every row.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use datafusion::physical_expr::expressions::{
     BinaryExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
 };
 
-/// Whether the expression has a value for every row, so that it may be evaluated for rows that other conjuncts rule
-/// out: comparisons of columns and constants of one type, patterns among them, and what is made of those. Everything else may divide by
-/// zero, overflow or fail to parse.
+/// Returns whether the expression has a value for every row, so that it may be evaluated for rows that other
+/// conjuncts rule out. This holds for comparisons of columns and constants of one type, including patterns,
+/// and for their combinations. Other expressions may divide by zero, overflow or fail to parse.
 pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let simple = |expr: &Arc<dyn PhysicalExpr>| {
-        // Decimals only become longer: whatever is cast fits.
+        // The cast only lengthens decimals, so every value fits.
         let column = expr.downcast_ref::<CastExpr>().map_or(expr, CastExpr::expr);
         column.is::<Column>() && (std::ptr::eq(column, expr) || widens(column, expr, schema))
             || expr.is::<Literal>()
@@ -44,7 +44,7 @@ pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool
     }
     if let Some(like) = expr.downcast_ref::<LikeExpr>() {
         let pattern = like.pattern().downcast_ref::<Literal>().map(|pattern| pattern.value().try_as_str());
-        // A regular expression of a long pattern may become too large.
+        // The regular expression of a long pattern may become too large.
         let is_short = matches!(pattern, Some(Some(Some(pattern))) if pattern.len() <= PATTERN_BYTES_MAX);
         return is_short && like.expr().is::<Column>() && of_one_type(like.expr(), like.pattern());
     }
@@ -52,10 +52,10 @@ pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool
     tested.or_else(|| expr.downcast_ref::<IsNotNullExpr>().map(IsNotNullExpr::arg)).is_some_and(simple)
 }
 
-/// No LIKE with a pattern of so few bytes fails.
+/// Every LIKE with a pattern of at most so many bytes succeeds.
 const PATTERN_BYTES_MAX: usize = 256;
 
-/// Whether Arrow compares any two values of the type.
+/// Returns whether Arrow compares any two values of the type.
 pub(super) fn compares(data_type: &DataType) -> bool {
     match data_type {
         DataType::Boolean | DataType::FixedSizeBinary(_) => true,
@@ -66,7 +66,7 @@ pub(super) fn compares(data_type: &DataType) -> bool {
     }
 }
 
-/// Whether a decimal becomes the same one in more bits.
+/// Returns whether the cast keeps a decimal's value in at least as many bits.
 fn widens(from: &Arc<dyn PhysicalExpr>, to: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let types = (from.data_type(schema), to.data_type(schema));
     matches!(types, (Ok(DataType::Decimal64(p, s)), Ok(DataType::Decimal128(q, t))) if (p, s) == (q, t))

@@ -1,4 +1,4 @@
-//! When a join filters its probe side by single keys.
+//! Conditions of joins that filter their probe side by single keys.
 
 use datafusion::common::NullEquality;
 use datafusion::common::tree_node::TreeNode;
@@ -11,9 +11,10 @@ use crate::rule::expressions::any_expression;
 
 /// A join filters its probe side by single keys if
 ///
-/// - DataFusion lets it fill a filter: rows of the probe side without a match do not come out of it, by any of its settings;
+/// - DataFusion lets it fill a filter under some setting: it does not output rows of the probe side without a
+///   match;
 /// - nulls match nothing;
-/// - its build side is the same whenever it is read.
+/// - its build side is the same each time it is read.
 pub(crate) fn filter_by_keys(join: &HashJoinExec) -> Result<(), Reason> {
     let plain = !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing;
     if !plain || join.dynamic_expressions_produced().is_empty() {

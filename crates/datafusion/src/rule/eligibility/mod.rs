@@ -1,7 +1,7 @@
-//! When a plan may be changed: every condition of every rewrite, with its reason.
+//! Eligibility: every condition of every rewrite of a plan, with its reason.
 //!
-//! A rewrite applies only where all its conditions are proven for the plan at hand; in doubt the plan stays as
-//! DataFusion made it. What a rewrite does when it applies is said elsewhere.
+//! A rewrite applies only where all its conditions are proven for the plan. Otherwise the plan stays as
+//! DataFusion made it. The rewrites themselves are in other modules.
 //!
 //! | rewrite | condition |
 //! |---|---|

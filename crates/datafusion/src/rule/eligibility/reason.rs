@@ -1,4 +1,4 @@
-//! Reasons for which a node of a plan is left to DataFusion.
+//! Reasons to leave a node of a plan to DataFusion.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,36 +6,37 @@ use std::sync::Arc;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 
-/// Why a node of a plan is left to DataFusion.
+/// The reason to leave a node of a plan to DataFusion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The scan wants row numbers or other columns that the reader makes up.
+    /// The scan wants row numbers or other columns that the reader generates.
     VirtualColumns,
     /// Its files are encrypted.
     Encryption,
-    /// Somebody has chosen rows of this file beforehand.
+    /// The table provider has already selected rows of this file.
     AccessPlan(String),
-    /// It reads through a reader of its own.
+    /// It has a reader of its own.
     CustomReader,
     /// Its files have fewer bytes than `coscan.small_table_bytes`.
     SmallTable(u64),
-    /// The scan or the filter stops after this many rows: a filter that moves would change which.
+    /// The scan or the filter stops after this many rows. A filter at another place would change the
+    /// selection.
     Limit(usize),
-    /// Something gives another value each time it is evaluated.
+    /// An expression has another value each time it is evaluated.
     Volatile(String),
     /// The filter changes while the query runs.
     DynamicFilter,
     /// The scan cannot evaluate all of the filter.
     NotPushable,
-    /// The filter tells more of its rows than the scan would: constants, equal columns or an order.
+    /// The filter declares more properties than the scan would: constants, equal columns or an order.
     WeakerProperties,
     /// The aggregation has properties beyond its keys and functions.
     SpecialAggregation,
     /// The result of this function depends on the order of rows.
     OrderedFunction(String),
-    /// The join stops early, or nulls match or decide what does.
+    /// The join stops early, or nulls match or decide about matches.
     SpecialJoin,
-    /// The scan gives rows to fewer partitions than it was planned for, or each partition to a process of its own.
+    /// The scan emits rows to fewer partitions than planned, or each partition in another process.
     Partitions,
 }
 
@@ -64,7 +65,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// An error if the expression gives another value each time it is evaluated.
+/// Fails if the expression has another value each time it is evaluated.
 pub(super) fn not_volatile(expr: &Arc<dyn PhysicalExpr>) -> Result<(), Reason> {
     if is_volatile(expr) { Err(Reason::Volatile(expr.to_string())) } else { Ok(()) }
 }

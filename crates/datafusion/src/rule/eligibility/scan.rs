@@ -1,4 +1,4 @@
-//! When a scan becomes cooperative, when it takes in a filter, and what it decodes to fewer bits.
+//! Conditions of cooperative scans, of filters in scans, and of decoding to fewer bits.
 
 use std::fmt;
 
@@ -15,14 +15,14 @@ use datafusion::physical_plan::filter::FilterExec;
 
 use super::reason::{Reason, not_volatile};
 
-/// Readers whose type is known to read nothing but the bytes of the file in its store.
+/// Reader types that read only the bytes of the file in its store.
 const KNOWN_READERS: [&str; 3] =
     ["CachedParquetFileReaderFactory", "DefaultParquetFileReaderFactory", "FooterReaders"];
 
-/// A scan of Parquet files becomes cooperative if all that is read is the files' bytes, and all rows of them.
+/// A scan of Parquet files becomes cooperative if it reads only the files' bytes, and all rows of them.
 ///
-/// `small_table_bytes`: a smaller table is not worth the bookkeeping, unless a join may say which of its rows are wanted:
-/// what is left of a small table often is what filters a large one. `None` where that was asked before.
+/// A table below `small_table_bytes` is not worth the bookkeeping, unless a join may filter the scan: the
+/// rest of a small table often filters a large one. `None` if the caller has checked the size.
 pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> Result<(), Reason> {
     let Some(source) = config.file_source().downcast_ref::<ParquetSource>() else { return Ok(()) };
     if !source.table_schema().virtual_columns().is_empty() {
@@ -43,26 +43,26 @@ pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> R
     }
 }
 
-/// Whether a scan reads the bytes of its files as they are in their store.
+/// Checks that a scan reads the bytes of its files as they are in their store.
 pub(crate) fn reads_files_only(source: &ParquetSource) -> Result<(), Reason> {
     let crypto = &source.table_parquet_options().crypto;
     if crypto.file_decryption.is_some() || crypto.factory_id.is_some() {
         return Err(Reason::Encryption);
     }
-    // A factory of another type may read something else, and its type can only be told by its name.
+    // A factory of another type may read other data. Only its name tells its type.
     match source.parquet_file_reader_factory() {
         Some(factory) if !KNOWN_READERS.contains(&type_name(factory).as_str()) => Err(Reason::CustomReader),
         _ => Ok(()),
     }
 }
 
-/// Whether joins or sorts above fill a filter of the scan while they run.
+/// Returns whether joins or sorts above fill a filter of the scan during execution.
 fn has_dynamic_filter(source: &ParquetSource) -> bool {
     source.filter().is_some_and(|filter| DynamicFilterTracking::classify(&filter).contains_dynamic_filter())
 }
 
-/// The type's name as its `Debug` text begins with it. No more of the text is made: a factory shows its store, and a store
-/// in memory shows the bytes of all files.
+/// Returns the type's name, with which its `Debug` text begins. The rest of the text is not generated: a
+/// factory shows its store, and a store in memory shows the bytes of all files.
 fn type_name(of: &impl fmt::Debug) -> String {
     struct Name(String);
     impl fmt::Write for Name {
@@ -73,7 +73,7 @@ fn type_name(of: &impl fmt::Debug) -> String {
         }
     }
     let mut name = Name(String::new());
-    // The error is how the rest is left out.
+    // The error ends the writing after the name.
     let _ = fmt::Write::write_fmt(&mut name, format_args!("{of:?}"));
     name.0
 }
@@ -91,13 +91,14 @@ fn bytes(config: &FileScanConfig) -> u64 {
 
 /// A filter moves into the scan below it if it selects the same rows there.
 ///
-/// - Neither stops early: a limit of the scan comes before the filter, one of the filter after it.
-/// - Nothing is volatile. The filter may be over what the scan computes, and is then evaluated from the columns that
-///   this is computed from, a second time; and the scan computes for fewer rows than it did.
-/// - It does not change while the query runs: what fills such a filter decides where it is evaluated.
+/// - Neither stops early: a limit of the scan applies before the filter, a limit of the filter after it.
+/// - Nothing is volatile. The filter may use computed columns of the scan. They are then computed a second
+///   time for the filter, and the scan computes them for fewer rows.
+/// - The filter does not change during execution: the operator that fills such a filter decides where it is
+///   evaluated.
 ///
-/// That the scan can evaluate all of it is checked where it is put in terms of the table, and [`tells_as_much`] when the
-/// scan is there.
+/// The translation to the table's columns checks that the scan can evaluate all of it. [`tells_as_much`] is
+/// checked with the finished scan.
 pub(crate) fn filter_into_scan(filter: &FilterExec, config: &FileScanConfig) -> Result<(), Reason> {
     if let Some(rows) = filter.fetch().or(config.limit) {
         return Err(Reason::Limit(rows));
@@ -112,8 +113,9 @@ pub(crate) fn filter_into_scan(filter: &FilterExec, config: &FileScanConfig) -> 
     Ok(())
 }
 
-/// What the plan above a filter relies on must be told by the scan in its place too: windows, joins and aggregations
-/// were chosen for constants, equal columns and orders, some of which only the filter derives, from statistics.
+/// The scan must declare the properties of the filter on which the plan above relies. Windows, joins and
+/// aggregations were chosen for constants, equal columns and orders, some of which only the filter derives,
+/// from statistics.
 pub(crate) fn tells_as_much(
     scan: &EquivalenceProperties,
     filter: &EquivalenceProperties,
@@ -130,8 +132,9 @@ pub(crate) fn tells_as_much(
     if told { Ok(()) } else { Err(Reason::WeakerProperties) }
 }
 
-/// A column is decoded to 64 bits if its type has at most 18 digits and the file stores it as an integer of at most 64
-/// bits. A file that stores longer values, whatever type it declares, gives all their bits.
+/// A column is decoded to 64 bits if its type has at most 18 digits and the file stores it as an integer of
+/// at most 64 bits. A file that stores longer values is decoded with all their bits, whatever type it
+/// declares.
 pub(crate) fn short_decimal(data_type: &DataType, stored: &StoredType) -> bool {
     matches!(data_type, DataType::Decimal128(precision, _) if *precision <= DECIMAL64_MAX_PRECISION)
         && stored.is_primitive()

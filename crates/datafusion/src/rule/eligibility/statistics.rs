@@ -1,4 +1,4 @@
-//! What statistics of a file decide. Those that may not be believed have been taken away
+//! Conditions of decisions by a file's statistics. Unreliable statistics are already removed
 //! ([`coscan_parquet::believed`]).
 
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use datafusion::physical_expr::expressions::{IsNotNullExpr, LikeExpr, Literal};
 
 use super::conjuncts::cannot_fail;
 
-/// A conjunct can be decided by the statistics of its columns, all of these types, if
+/// A conjunct can be decided by the statistics of its columns, which have these types, if
 ///
-/// - it cannot fail, so that it need not be evaluated to find out;
-/// - it has no LIKE, of which bounds say little;
+/// - it cannot fail, so that an evaluation has no other effect;
+/// - it has no LIKE, about which bounds say little;
 /// - it compares with no null, and its columns have one value a row;
-/// - its columns are no floating-point numbers, of which NaN may have either sign. That does not matter if it asks for null only.
+/// - its columns are no floating-point numbers, because NaN may have either sign. A test for null may have
+///   such columns.
 pub(crate) fn decided_by_statistics<'a>(
     conjunct: &Arc<dyn PhysicalExpr>,
     schema: &Schema,

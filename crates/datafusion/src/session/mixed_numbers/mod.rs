@@ -1,17 +1,18 @@
-//! Decimals beside floating-point numbers.
+//! Decimals in operations with floating-point numbers.
 //!
-//! DataFusion 55 computes both as decimals of fifteen places where it compares them or takes one of them: in comparisons, BETWEEN,
-//! lists, subqueries, keys of joins, CASE, `coalesce`, `greatest`, `least` and unions. Those of a floating-point number beyond
-//! fifteen places are lost, and a number of more than fifteen digits before the point is an error. It also reads `16.74` as a
-//! floating-point number, so that a product such as `price * 0.1` has noise in its last digits when it is compared.
+//! DataFusion 55 converts both to decimals with fifteen places where it compares them or selects one of them.
+//! This concerns comparisons, BETWEEN, lists, subqueries, join keys, CASE, `coalesce`, `greatest`, `least`
+//! and unions. Further digits of a floating-point number are lost, and a number with more than fifteen digits
+//! before the point is an error. DataFusion also reads `16.74` as a floating-point number. So a product such
+//! as `price * 0.1` has noise in its last digits in a comparison.
 //!
-//! Here, as in PostgreSQL,
+//! As in PostgreSQL, this rule applies two conversions:
 //!
-//! - a floating-point literal beside a decimal is the decimal that it was written as, also within sums, differences and products
-//!   that are compared ([`written`]);
-//! - other floating-point numbers make doubles of the decimals beside them ([`siblings`], [`plans`]).
+//! - A floating-point literal beside a decimal becomes the decimal as written, also within sums, differences
+//!   and products that are compared ([`written`]).
+//! - Decimals beside another floating-point number become doubles ([`siblings`], [`plans`]).
 //!
-//! Arithmetic is DataFusion's: of a decimal and a floating-point number it is in doubles.
+//! Arithmetic is DataFusion's: a decimal and a floating-point number are computed as doubles.
 
 mod plans;
 mod siblings;
@@ -30,7 +31,7 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use plans::{of_join, of_union};
 use siblings::of_one_kind;
 
-/// The analyzer with a rule before that which casts operands to one type.
+/// Puts this rule before the one that casts operands to one type.
 pub(super) fn with_mixed_numbers(mut analyzer: Analyzer) -> Analyzer {
     analyzer.rules.insert(0, Arc::new(MixedNumbers));
     analyzer

@@ -1,4 +1,4 @@
-//! Columns of plans whose rows are brought together.
+//! Columns of unions and joins, which bring the numbers of several inputs together.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, Union, cast}
 
 use super::siblings::compared;
 
-/// The plan with some columns as doubles, called the same.
+/// Casts some columns of the plan to doubles, under the same names.
 pub(super) fn with_doubles(plan: Arc<LogicalPlan>, columns: &[usize]) -> Result<LogicalPlan> {
     let of_column = |(position, field): (usize, (Option<&TableReference>, &FieldRef))| {
         let column = Expr::Column(Column::from(field));
@@ -23,7 +23,7 @@ pub(super) fn with_doubles(plan: Arc<LogicalPlan>, columns: &[usize]) -> Result<
     Ok(LogicalPlan::Projection(Projection::try_new(columns, plan)?))
 }
 
-/// A union of doubles where one of its inputs has them and another has decimals.
+/// Casts the columns of a union to doubles if one of its inputs has doubles and another has decimals.
 pub(super) fn of_union(mut union: Union) -> Result<Transformed<LogicalPlan>> {
     let is = |position: usize, kind: fn(&DataType) -> bool| {
         let mut inputs = union.inputs.iter().map(|input| input.schema().fields().get(position));
@@ -48,7 +48,7 @@ pub(super) fn of_union(mut union: Union) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(union)))
 }
 
-/// A join whose keys are of one kind.
+/// Casts the keys of a join to one kind.
 pub(super) fn of_join(mut join: Join) -> Transformed<LogicalPlan> {
     let schema = merge_schema(&[&join.left, &join.right]);
     let mut changed = false;

@@ -1,4 +1,4 @@
-//! Numbers that an expression compares, or takes one of.
+//! Numbers that an expression compares, or from which it selects one.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, ExprSchemable, O
 use super::plans::with_doubles;
 use super::written::{Digits, as_written, has_decimal};
 
-/// The expression with numbers of one kind where it needs one.
+/// Casts the numbers of an expression to one kind where it needs one.
 pub(super) fn of_one_kind(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let changed = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
@@ -61,7 +61,7 @@ fn compares(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Makes numbers that are compared one kind. Returns whether one changed.
+/// Casts compared numbers to one kind. Returns whether one changed.
 pub(super) fn compared(numbers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types = types(&numbers, schema);
     let has_decimal = |(number, of): (&&mut Expr, &DataType)| {
@@ -71,14 +71,14 @@ pub(super) fn compared(numbers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     is_mixed && mend(numbers, &types, schema)
 }
 
-/// Makes numbers of which one is taken one kind. Returns whether one changed.
+/// Casts numbers from which one is selected to one kind. Returns whether one changed.
 fn taken(numbers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types = types(&numbers, schema);
     types.iter().any(DataType::is_decimal) && mend(numbers, &types, schema)
 }
 
-/// Gives the first of numbers of which one is taken the type of all, which DataFusion takes the first one's for until it casts
-/// them. Returns whether it changed.
+/// Gives the first number the common type of all. Until DataFusion casts them, it takes the first number's
+/// type for the type of the result. Returns whether it changed.
 fn with_type_of_all(mut numbers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types = types(&numbers, schema);
     let all = types.iter().skip(1).try_fold(types[0].clone(), |all, of| type_union_coercion(&all, of));
@@ -95,7 +95,8 @@ fn types(numbers: &[&mut Expr], schema: &DFSchema) -> Vec<DataType> {
     numbers.iter().map(|number| number.get_type(schema).unwrap_or(DataType::Null)).collect()
 }
 
-/// Makes decimals of floating-point numbers if all of these are written in the statement, otherwise doubles of decimals.
+/// Casts floating-point numbers to decimals if all of them are written in the statement. Otherwise casts
+/// decimals to doubles.
 fn mend(numbers: Vec<&mut Expr>, types: &[DataType], schema: &DFSchema) -> bool {
     let mut digits = Digits::default();
     let mut is_written = true;
@@ -138,7 +139,7 @@ fn mend(numbers: Vec<&mut Expr>, types: &[DataType], schema: &DFSchema) -> bool 
     changed
 }
 
-/// The same of a number and those that a subquery returns.
+/// Casts a number and the numbers that a subquery returns to one kind.
 fn compared_with_rows(number: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<bool> {
     let of_rows = subquery.subquery.schema().field(0).data_type().clone();
     let of = number.get_type(schema).unwrap_or(DataType::Null);

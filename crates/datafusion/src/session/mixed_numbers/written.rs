@@ -1,4 +1,4 @@
-//! Floating-point literals as the decimals that they were written as.
+//! Conversion of floating-point literals to decimals as written.
 
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -12,7 +12,7 @@ pub(super) struct Digits {
 }
 
 impl Digits {
-    /// Of decimals and integers.
+    /// Returns the digits of a decimal or integer type.
     pub(super) fn of(of: &DataType) -> Option<Self> {
         let integer = |before| Some(Digits { before, after: 0 });
         match *of {
@@ -31,19 +31,20 @@ impl Digits {
         }
     }
 
-    /// Those that two numbers need in one type.
+    /// Returns the digits that a common type of two numbers needs.
     pub(super) fn with(self, other: Self) -> Self {
         Digits { before: self.before.max(other.before), after: self.after.max(other.after) }
     }
 
-    /// Whether a decimal has room for them, a long one if one of these types is.
+    /// Returns whether a decimal has room for the digits: a 256-bit decimal if one of these types is one,
+    /// otherwise one of 128 bits.
     pub(super) fn fit(self, types: &[DataType]) -> bool {
         let is_long = types.iter().any(|of| matches!(of, DataType::Decimal256(..)));
         let room = if is_long { DECIMAL256_MAX_PRECISION } else { DECIMAL128_MAX_PRECISION };
         self.before + self.after <= u32::from(room)
     }
 
-    /// Those of an operation's result in DataFusion.
+    /// Returns the digits of an operation's result in DataFusion.
     fn then(self, op: Operator, other: Self) -> Option<Self> {
         let result = match op {
             Operator::Plus | Operator::Minus => {
@@ -59,8 +60,8 @@ impl Digits {
     }
 }
 
-/// A number that would be a decimal if literals were, and its digits: a literal, or a sum, difference or product of such numbers,
-/// decimals and integers.
+/// Returns an expression with its literals as decimals, and its digits. The expression is a literal, a
+/// decimal, an integer, or a sum, difference or product of these.
 pub(super) fn as_written(expr: &Expr, schema: &DFSchema) -> Option<(Expr, Digits)> {
     if let Some((decimal, digits)) = number(expr).and_then(decimal) {
         return Some((lit(decimal), digits));
@@ -84,7 +85,7 @@ pub(super) fn as_written(expr: &Expr, schema: &DFSchema) -> Option<(Expr, Digits
     }
 }
 
-/// Whether one of the operands in such a number is a decimal.
+/// Returns whether one of the operands in such an expression is a decimal.
 pub(super) fn has_decimal(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
         Expr::Negative(operand) => has_decimal(operand, schema),
@@ -97,7 +98,8 @@ pub(super) fn has_decimal(expr: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
-/// A floating-point literal, or one that is cast already, as in views, to a decimal with room for it.
+/// Returns the value of a floating-point literal. The literal may have a cast, as in views, to a decimal with
+/// room for it.
 fn number(expr: &Expr) -> Option<f64> {
     match expr {
         Expr::Literal(ScalarValue::Float64(number), _) => *number,
@@ -109,7 +111,7 @@ fn number(expr: &Expr) -> Option<f64> {
     }
 }
 
-/// The number as it was written, if a decimal has room for its digits.
+/// Returns the number as a decimal as written, if a decimal has room for its digits.
 fn decimal(number: f64) -> Option<(ScalarValue, Digits)> {
     let (text, digits) = written(number);
     if !digits.fit(&[]) {
@@ -120,7 +122,7 @@ fn decimal(number: f64) -> Option<(ScalarValue, Digits)> {
     Some((ScalarValue::Decimal128(Some(value), all, digits.after as i8), digits))
 }
 
-/// The shortest text that is this number, and its digits.
+/// Returns the shortest text of this number, and its digits.
 fn written(number: f64) -> (String, Digits) {
     let text = number.to_string();
     let (whole, part) = text.split_once('.').unwrap_or((&text, ""));

@@ -1,4 +1,4 @@
-//! Bodies that break off are continued from where they did.
+//! Continuation of broken bodies at the break.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,25 +12,26 @@ use object_store::{Error, GetResult, GetResultPayload, ObjectMeta, ObjectStore, 
 
 use super::pause;
 
-/// So many bytes are asked for at once after a break: stores that are odd about versions have them compared in memory.
+/// Limit of the bytes per request after a break. If the store's versions are unreliable, such bytes are
+/// compared in memory.
 const PIECE_BYTES_MAX: u64 = 16 << 20;
 
 /// A body that is being read.
 struct Body {
     store: Arc<dyn ObjectStore>,
     quirks: Arc<Quirks>,
-    /// As the first answer described the object.
+    /// The description of the object in the first answer.
     meta: ObjectMeta,
-    /// Bytes still to come.
+    /// The remaining bytes.
     rest: Range<u64>,
     stream: BoxStream<'static, Result<Bytes>>,
-    /// Where the stream ends.
+    /// The end of the stream.
     end: u64,
     failures: u32,
 }
 
-/// The answer, with a body that goes on when the connection breaks, as long as the object is the same. It has no more bytes
-/// than the answer says, and fewer are an error.
+/// Returns the answer with a body that continues after a broken connection, while the object is the same. The
+/// body has exactly the announced number of bytes: more are cut off, and fewer are an error.
 pub(super) fn continued(store: Arc<dyn ObjectStore>, quirks: Arc<Quirks>, answer: GetResult) -> GetResult {
     let GetResult { payload, meta, range, attributes } = answer;
     let stream = match payload {
@@ -66,7 +67,7 @@ impl Body {
         Ok(None)
     }
 
-    /// Asks for bytes that are still to come.
+    /// Requests the remaining bytes.
     async fn go_on(&mut self) -> Result<()> {
         self.end = self.rest.end.min(self.rest.start + PIECE_BYTES_MAX);
         let piece = self.rest.start..self.end;
@@ -88,7 +89,8 @@ impl Body {
         }
     }
 
-    /// Waits after a failure, for as long as the store asks to; returns the error after too many, and if that is too long.
+    /// Waits after a failure for as long as the store asks. Returns the error after too many failures, or if
+    /// the wait would be too long.
     async fn failed(&mut self, error: Error, asked: Option<Duration>) -> Result<()> {
         self.failures += 1;
         let pause = pause::after(self.failures).max(asked.unwrap_or_default());

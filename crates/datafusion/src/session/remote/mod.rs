@@ -1,11 +1,13 @@
-//! Stores over HTTP, as they are in practice: a store around that of `object_store` that reads what other readers read.
+//! HTTP stores as found in practice: a wrapper of the `object_store` stores that copes with their
+//! differences.
 //!
-//! - Requests are repeated by one table ([`service`]), and a body that breaks off is continued from where it did.
-//! - HEAD that is refused is a GET of one byte.
-//! - Tags of answers are told as those of the listing, where these differ ([`tags`]).
-//! - What an HTTP server says is not there is not looked for as a folder, and a server without folders says so.
+//! - Requests are repeated by one table ([`service`]). A broken body is continued at the break.
+//! - A refused HEAD becomes a GET of one byte.
+//! - ETags of answers are reported as those of the listing where the two differ ([`tags`]).
+//! - A file that an HTTP server reports as missing is not searched for as a folder. The error of a server
+//!   without folders says so.
 //!
-//! Writing is left to `object_store` as it is.
+//! Writes go to `object_store` unchanged.
 
 mod body;
 mod pause;
@@ -33,19 +35,19 @@ use self::service::Noted;
 use self::tags::Tags;
 use crate::lock::lock;
 
-/// So many objects that are not there are remembered.
+/// Limit of the missing objects that are remembered.
 const MISSING_MAX: usize = 64;
 
-/// See the module's documentation.
+/// The store; see the module's documentation.
 pub(crate) struct RemoteStore {
-    /// Reads and lists. Its client is [`Repeating`] and repeats nothing itself.
+    /// Reads and lists. Its client is [`Repeating`]; it does not repeat requests itself.
     reads: Arc<dyn ObjectStore>,
     writes: Arc<dyn ObjectStore>,
     /// Whether it lists by PROPFIND, which few servers know.
     is_http: bool,
     refuses_head: AtomicBool,
     tags: Arc<Tags>,
-    /// What bodies that broke off have shown of the store.
+    /// Peculiarities of the store that broken bodies have shown.
     quirks: Arc<Quirks>,
     missing: Mutex<VecDeque<Path>>,
 }
@@ -81,7 +83,7 @@ impl RemoteStore {
             None
         } else {
             match self.reads.get_opts(location, options.clone()).await {
-                // Some servers give the length of the answer's body, which is nothing.
+                // Some servers send the length of the answer's body, which is zero.
                 Ok(found) if found.meta.size == 0 => {
                     let whole = self.head_by_get(location, options).await;
                     return Ok(self.told(whole.unwrap_or(found)));
@@ -100,13 +102,14 @@ impl RemoteStore {
                 Ok(self.told(found))
             }
             (Err((Some(404), error)), _) => Err(self.not_found(location, Some(404), error)),
-            // What the store says to the first question is what it has to say.
+            // The error of the first request is the relevant one.
             (Err(_), Some(refused)) => Err(refused),
             (Err((status, error)), None) => Err(self.not_found(location, status, error)),
         }
     }
 
-    /// What HEAD says, by a GET of the first byte; of the whole object if the server knows no ranges, or there is no byte.
+    /// Answers HEAD by a GET of the first byte. Gets the whole object if the server does not support ranges,
+    /// or the object is empty.
     async fn head_by_get(
         &self,
         location: &Path,
@@ -124,13 +127,13 @@ impl RemoteStore {
         Ok(GetResult { payload, range: 0..meta.size, meta, attributes })
     }
 
-    /// Remembers what the store says of an object.
+    /// Stores the tag of an object.
     fn told(&self, found: GetResult) -> GetResult {
         self.tags.told(&found.meta);
         found
     }
 
-    /// The error of an object that is not there.
+    /// Returns the error of a missing object, and remembers the object.
     fn not_found(&self, location: &Path, status: Option<u16>, error: Error) -> Error {
         if status == Some(404) {
             let mut missing = lock(&self.missing);
@@ -142,8 +145,8 @@ impl RemoteStore {
         error
     }
 
-    /// The error of listing below a path, if that need not be tried: an HTTP server has said that it is not there, and it is
-    /// called like a file.
+    /// Returns an error in place of a listing below a path that an HTTP server has reported as missing, if
+    /// its name looks like a file's.
     fn known_missing(&self, prefix: Option<&Path>) -> Option<Error> {
         let prefix = prefix.filter(|prefix| self.is_http && prefix.extension().is_some())?;
         let is_missing = lock(&self.missing).contains(prefix);
@@ -170,7 +173,7 @@ impl RemoteStore {
     }
 }
 
-/// The error of a server that does not list.
+/// Replaces the error of a server that does not list.
 fn without_folders(error: Error) -> Error {
     let Error::Generic { source, .. } = &error else { return error };
     let text = source.to_string();

@@ -1,26 +1,26 @@
-//! How long is waited before a request is repeated.
+//! Pauses before a request is repeated.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Requests that are no reads of the engine are tried so often.
+/// Attempts of requests other than the engine's reads.
 pub(super) const ATTEMPTS: u32 = 8;
 
-/// For so long at most, with all pauses.
+/// Longest total time of these attempts, with all pauses.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// The pause after failure number `failures` (from 1), if the store asks for none: twice as long each time, and not the same for
-/// all that failed together.
+/// Returns the pause after failure number `failures` (from 1), if the store asks for none. It doubles each
+/// time, and is randomized so that requests that failed together are not repeated together.
 pub(super) fn after(failures: u32) -> Duration {
     let doubled = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST);
     let jitter = RandomState::new().hash_one(failures) % 500;
     doubled.mul_f64(0.5 + jitter as f64 / 1000.0)
 }
 
-/// What the header `Retry-After` asks for: seconds, or the time of a date.
+/// Parses the header `Retry-After`: seconds, or the time of a date.
 pub(super) fn asked_for(header: &str) -> Option<Duration> {
     let header = header.trim();
     if let Ok(seconds) = header.parse() {
@@ -30,7 +30,7 @@ pub(super) fn asked_for(header: &str) -> Option<Duration> {
     Some(Duration::from_secs(seconds_of(header)?).saturating_sub(now))
 }
 
-/// The seconds since 1970 of a date as `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Returns the seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn seconds_of(date: &str) -> Option<u64> {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let (_, date) = date.split_once(", ")?;
@@ -42,7 +42,7 @@ fn seconds_of(date: &str) -> Option<u64> {
     for _ in 0..3 {
         time = time * 60 + parts.next()?.parse::<u64>().ok().filter(|part| *part < 61)?;
     }
-    // Years that begin in March have the leap day at their end.
+    // In a year that begins in March the leap day is the last day.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
     Some(days.checked_sub(719_469)? * 86_400 + time)

@@ -1,7 +1,7 @@
-//! The client of a store: sends requests and repeats those that may succeed later.
+//! The client of a store. It sends requests and repeats those that may succeed later.
 //!
-//! [`may_be_repeated`] is the table. Requests of the engine are sent once: the engine repeats them itself, within the deadline
-//! of the read, and gets status and pause by the [`Answer`] that it sends along.
+//! [`may_be_repeated`] is the table of repetitions. Requests of the engine are sent once. The engine repeats
+//! them within the deadline of the read, and gets status and pause by the [`Answer`] in the request.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use object_store::{ClientOptions, GetOptions, Result, RetryConfig};
 
 use super::pause;
 
-/// Makes clients that repeat requests of those that this connector makes.
+/// A connector whose clients repeat the requests of the inner connector's clients.
 #[derive(Debug)]
 pub(crate) struct Repeating<C>(pub(crate) C);
 
@@ -25,17 +25,17 @@ impl<C: HttpConnector> HttpConnector for Repeating<C> {
     }
 }
 
-/// The retries of a store whose client repeats requests: none.
+/// The retry configuration of a store whose client repeats requests: no retries.
 pub(crate) fn no_other_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }
 
-/// The status of the last answer to a request of this store's, which is repeated as usual.
+/// The status of the last answer to a request of this store, which is repeated as usual.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Noted(Arc<Answer>);
 
 impl Noted {
-    /// That of a request with these options.
+    /// Adds a record to a request with these options.
     pub(super) fn of(options: &mut GetOptions) -> Self {
         let noted = Noted::default();
         options.extensions.insert(noted.clone());
@@ -83,7 +83,8 @@ impl HttpService for RepeatingService {
     }
 }
 
-/// Whether a connection may be better next time. All requests but writes come here, and these have a client of their own.
+/// Returns whether another connection may succeed. Writes do not come here, because they have a client of
+/// their own.
 fn is_passing(kind: HttpErrorKind) -> bool {
     matches!(
         kind,

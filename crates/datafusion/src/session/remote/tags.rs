@@ -1,10 +1,10 @@
-//! Tags of listings and tags of answers.
+//! ETags of listings and of answers.
 //!
-//! Some stores tell another ETag in a listing, or in the answer to HEAD, than with the object itself. So what the first answer
-//! with a body says, after an object was listed, is taken for what the listing says: that answer brings the footer, and all that is
-//! read later has to be of its version. Readers are told the tag of the listing.
+//! Some stores send another ETag in a listing, or in the answer to HEAD, than with the object itself. So the
+//! first answer with a body after a listing defines the object's tag for that listing. That answer contains
+//! the footer, and all later reads must be of its version. Readers get the tag of the listing.
 //!
-//! Nothing is concluded from what the engine reads: it compares.
+//! Reads of the engine define no tags, because the engine compares them.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -14,10 +14,10 @@ use object_store::path::Path;
 
 use crate::lock::lock;
 
-/// With more objects, what is known of them is forgotten.
+/// Limit of the known objects. Beyond it they are forgotten.
 const OBJECTS_MAX: usize = 1 << 17;
 
-/// What is known of a store's objects.
+/// The known objects of a store.
 #[derive(Debug, Default)]
 pub(super) struct Tags(Mutex<HashMap<Path, Tag>>);
 
@@ -31,7 +31,7 @@ struct Tag {
 }
 
 impl Tags {
-    /// A listing, or an answer to HEAD.
+    /// Records a listing, or an answer to HEAD.
     pub(super) fn told(&self, meta: &ObjectMeta) {
         let mut known = lock(&self.0);
         let Some(tag) = &meta.e_tag else {
@@ -47,8 +47,8 @@ impl Tags {
         known.insert(meta.location.clone(), Tag { listed: tag.clone(), answered: None });
     }
 
-    /// An answer with a body; `first`: if it is the first, it says what the listing means. It tells the tag of the listing
-    /// afterwards.
+    /// Records an answer with a body. If it is the `first`, it defines the object's tag for the listing. Then
+    /// replaces that tag by the listing's.
     pub(super) fn answered(&self, meta: &mut ObjectMeta, first: bool) {
         let mut known = lock(&self.0);
         let Some((known, tag)) = known.get_mut(&meta.location).zip(meta.e_tag.as_mut()) else { return };
@@ -60,8 +60,8 @@ impl Tags {
         }
     }
 
-    /// The condition with which an object is asked for in the version that was listed with this tag; none if that is not known
-    /// to be possible: weak tags are never met.
+    /// Returns the condition of a request for the version that was listed with this tag. Returns `None` if
+    /// the object's tag is weak, because weak tags never match.
     pub(super) fn condition(&self, location: &Path, listed: String) -> Option<String> {
         let known = lock(&self.0);
         let known = known.get(location).filter(|known| known.listed == listed);

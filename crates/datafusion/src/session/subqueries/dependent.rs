@@ -1,10 +1,11 @@
-//! A subquery for all rows around at once: each of its operators works on the rows of every combination of values around, the
-//! keys, and keeps them apart.
+//! Correlated subqueries for all outer rows at once. Each operator of the subquery works on the rows of every
+//! combination of outer values, the keys, and keeps them apart.
 //!
-//! This is how Neumann and Kemper unnest arbitrary queries (BTW 2015), without their short cuts: filters get the keys from a
-//! cross join with the [`Domain`], aggregates, DISTINCT, limits and window functions group by the keys, and joins compare them.
+//! The method is that of Neumann and Kemper for arbitrary queries (BTW 2015), without their shortcuts.
+//! Filters get the keys from a cross join with the [`Domain`]. Aggregates, DISTINCT, limits and window
+//! functions group by the keys. Joins compare them.
 //!
-//! Refused are grouping sets, LATERAL, recursive queries and limits that are no numbers, where they depend on the row around.
+//! Correlated grouping sets, LATERAL, recursive queries and limits that are not numbers are refused.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use datafusion::logical_expr::{
 use super::domain::Domain;
 use super::outer::{Numbers, bound, references, refers};
 
-/// A plan and the columns of it that are the keys.
+/// A plan, and its key columns.
 type Keyed = (LogicalPlan, Vec<Column>);
 
 /// A subquery that is computed for all keys.
@@ -38,10 +39,10 @@ impl<'a> Dependent<'a> {
         Dependent { domain, around, numbers }
     }
 
-    /// The rows of a plan for all keys: its columns and the keys.
+    /// Returns a plan's rows for all keys: its columns and the keys.
     ///
     /// # Errors
-    /// If it has an operator that is refused.
+    /// If it contains an operator that is refused.
     pub(super) fn rows(&mut self, plan: &LogicalPlan) -> Result<Keyed> {
         if self.domain.columns.is_empty() {
             return Ok((plan.clone(), Vec::new()));
@@ -64,7 +65,7 @@ impl<'a> Dependent<'a> {
             }
             LogicalPlan::Distinct(Distinct::On(of)) => self.distinct_on(of),
             LogicalPlan::Sort(of) => match of.fetch {
-                // The order of all rows together means nothing.
+                // A total order of the rows of all keys has no meaning.
                 None => self.rows(&of.input),
                 Some(fetch) => self.limited(plan, 0, Some(fetch)),
             },
@@ -84,7 +85,7 @@ impl<'a> Dependent<'a> {
         }
     }
 
-    /// The same with these columns only, in their order.
+    /// Returns the same with only the plan's columns, in their order.
     fn tidy_rows(&mut self, plan: &LogicalPlan) -> Result<Keyed> {
         let (rows, keys) = self.rows(plan)?;
         let columns = plan.schema().columns().into_iter().chain(keys.iter().cloned()).map(Expr::Column);
@@ -97,14 +98,14 @@ impl<'a> Dependent<'a> {
         Ok((plan, keys))
     }
 
-    /// The expression with keys for references.
+    /// Replaces outer references in the expression by keys.
     fn bound(&self, expr: Expr, keys: &[Column]) -> Result<Expr> {
         let keys = keys.iter().cloned().map(Expr::Column);
         let by: HashMap<Column, Expr> = self.domain.columns.iter().cloned().zip(keys).collect();
         bound(expr, &by)
     }
 
-    /// The same under the name that it had.
+    /// Does the same and keeps the expression's name.
     fn bound_column(&self, expr: Expr, keys: &[Column]) -> Result<Expr> {
         let name = NamePreserver::new_for_projection().save(&expr);
         self.bound(expr, keys).map(|expr| name.restore(expr))
@@ -126,7 +127,7 @@ impl<'a> Dependent<'a> {
         named(input, &inner, of.schema.columns(), &keys)
     }
 
-    /// Without groups there is one group for each key, also for those without rows.
+    /// Plans an aggregation. Without groups there is one group per key, also for keys without rows.
     fn aggregate(&mut self, of: &Aggregate) -> Result<Keyed> {
         if of.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
             return not_impl_err!(
@@ -201,7 +202,7 @@ impl<'a> Dependent<'a> {
         self.limited(&of.input, skip, fetch)
     }
 
-    /// The first rows of each key. What does not change the number of rows is above the limit.
+    /// Returns the first rows of each key. Operators that keep the number of rows are moved above the limit.
     fn limited(&mut self, plan: &LogicalPlan, skip: usize, fetch: Option<usize>) -> Result<Keyed> {
         let limit = |input: &Arc<LogicalPlan>| {
             let plan = LogicalPlanBuilder::from(input.as_ref().clone()).limit(skip, fetch)?.build()?;
@@ -352,7 +353,7 @@ impl<'a> Dependent<'a> {
         }
     }
 
-    /// The keys of whichever side has a row.
+    /// Returns the keys of the left side or, where it has no row, of the right side.
     fn either<'k>(
         &mut self,
         plan: LogicalPlan,
@@ -375,7 +376,7 @@ impl<'a> Dependent<'a> {
     }
 }
 
-/// The right side of a join that marks rows. The mark has the name that all its columns have.
+/// Renames the right side of a mark join: the name that all its columns have is also that of the mark.
 fn under_one_name(
     rows: Arc<LogicalPlan>,
     keys: Vec<Column>,
@@ -389,7 +390,7 @@ fn under_one_name(
     Ok((Arc::new(rows), keys))
 }
 
-/// The columns under other names, and the keys.
+/// Renames the columns and adds the keys.
 fn named(plan: LogicalPlan, found: &[Column], shown: Vec<Column>, keys: &[Column]) -> Result<Keyed> {
     let columns = found.iter().cloned().zip(shown).map(|(column, shown)| column_as(column, shown));
     let columns = columns.chain(keys.iter().cloned().map(Expr::Column));
@@ -404,7 +405,7 @@ fn column_as(column: Column, shown: Column) -> Expr {
     }
 }
 
-/// The aggregate of rows, not of what the join adds for keys without rows.
+/// Restricts the aggregate to real rows, without those that the join adds for keys without rows.
 fn of_rows(aggregate: Expr, is_row: &Expr) -> Result<Expr> {
     let with_filter = |expr: Expr| match expr {
         Expr::AggregateFunction(mut of) => {

@@ -1,7 +1,8 @@
-//! The values around that a subquery depends on: each combination once.
+//! The domain of a subquery: the distinct combinations of outer values on which it depends.
 //!
-//! They are computed apart from the rows that they are joined with again, so each value of those has to be among them. More values do
-//! no harm: limits and window functions above the tables are left out. Rows that may differ each time are refused.
+//! It is computed apart from the outer rows with which it is joined again, so it must contain all of their
+//! values. More values are harmless, so limits and window functions above the tables are left out. Rows that
+//! may differ at each computation are refused.
 
 use std::sync::Arc;
 
@@ -15,16 +16,16 @@ use datafusion::logical_expr::{
 
 use super::outer::Numbers;
 
-/// Such values.
+/// The outer values of a subquery.
 pub(super) struct Domain {
     rows: LogicalPlan,
-    /// The columns around.
+    /// The outer columns.
     pub(super) columns: Vec<Column>,
     kinds: Vec<Kind>,
 }
 
 impl Domain {
-    /// The values of columns of `rows`.
+    /// Creates the domain of columns of `rows`.
     ///
     /// # Errors
     /// If the rows may differ each time that they are computed.
@@ -50,7 +51,7 @@ impl Domain {
         Ok(Domain { rows: plan, columns, kinds })
     }
 
-    /// A plan of the values with columns of names that are new.
+    /// Returns a plan of the values with new column names.
     pub(super) fn instance(&self, numbers: &mut Numbers) -> Result<(LogicalPlan, Vec<Column>)> {
         let mut exprs = Vec::new();
         let mut columns = Vec::new();
@@ -59,7 +60,7 @@ impl Domain {
             columns.push(Column::new_unqualified(name.as_str()));
             let value = Expr::Column(column.clone());
             let of = value.get_type(self.rows.schema())?;
-            // Zeros of both signs are equal for joins, and are two values here.
+            // Zeros of both signs are equal in joins, but two values here.
             let value = if of.is_floating() { value + lit(ScalarValue::new_zero(&of)?) } else { value };
             exprs.push(value.alias(name));
         }
@@ -67,17 +68,18 @@ impl Domain {
         Ok((plan, columns))
     }
 
-    /// Whether two lists of values are the same, as conditions.
+    /// Returns conditions that two lists of values are equal.
     pub(super) fn same(&self, left: &[Expr], right: &[Expr]) -> Vec<Expr> {
         let pairs = left.iter().zip(right).zip(&self.kinds);
         pairs.flat_map(|((left, right), kind)| kind.same(left, right)).collect()
     }
 }
 
-/// How values of a column are compared, among which NULL is one.
+/// The comparison of a column's values, in which NULL equals NULL.
 enum Kind {
     NeverNull,
-    /// With this value instead of NULL, as a join by `IS NOT DISTINCT FROM` takes NULL for equal in its other keys, too.
+    /// Compares with this value in place of NULL. A join by `IS NOT DISTINCT FROM` would take NULL for equal
+    /// in its other keys, too.
     Nullable(ScalarValue),
     Other,
 }
@@ -108,7 +110,7 @@ impl Kind {
     }
 }
 
-/// The rows, and perhaps more, with the columns of them that are the same each time.
+/// Returns the rows, and perhaps more, with those of their columns that are the same at each computation.
 fn at_least(rows: &LogicalPlan) -> Result<LogicalPlan> {
     Ok(match rows {
         LogicalPlan::Limit(of) => at_least(&of.input)?,
@@ -153,12 +155,12 @@ fn at_least(rows: &LogicalPlan) -> Result<LogicalPlan> {
     })
 }
 
-/// Whether an expression is the same each time over these rows.
+/// Returns whether an expression is the same at each computation over these rows.
 fn is_known(expr: &Expr, rows: &LogicalPlan) -> bool {
     !expr.is_volatile() && expr.column_refs().into_iter().all(|column| rows.schema().has_column(column))
 }
 
-/// Why rows may differ each time.
+/// Returns the reason why rows may differ at each computation.
 fn may_differ(rows: &LogicalPlan) -> Result<Option<&'static str>> {
     let mut reason = None;
     rows.apply_with_subqueries(|node| {
@@ -182,7 +184,7 @@ fn may_differ(rows: &LogicalPlan) -> Result<Option<&'static str>> {
     Ok(reason)
 }
 
-/// Whether an aggregate does not depend on the order of rows.
+/// Returns whether an aggregate does not depend on the order of rows.
 fn is_exact(aggregate: &Expr, rows: &LogicalPlan) -> bool {
     let aggregate = aggregate.clone().unalias();
     let Expr::AggregateFunction(of) = &aggregate else { return false };

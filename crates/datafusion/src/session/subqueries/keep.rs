@@ -1,8 +1,9 @@
-//! Which subqueries stay as they are, because DataFusion 55 plans them right.
+//! The subqueries that DataFusion 55 plans right and that are kept.
 //!
-//! These are in conditions of WHERE: EXISTS, and IN where NULL is as good as false, whose only references to the row are in their
-//! own WHERE, above no aggregate, window or limit; and NOT IN by itself without references. Of scalar subqueries these are
-//! aggregates without groups over rows that are tied to the row by equality.
+//! In conditions of WHERE these are EXISTS, and IN where NULL counts as false. Their only outer references
+//! are in their own WHERE, above no aggregate, window or limit. Uncorrelated NOT IN is kept as a condition by
+//! itself. Of correlated scalar subqueries, aggregates without groups are kept if equalities tie their rows
+//! to the outer row.
 
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
@@ -11,7 +12,7 @@ use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator
 
 use super::outer::all_in;
 
-/// Whether an expression has a subquery.
+/// Returns whether an expression contains a subquery.
 pub(super) fn has_subquery(expr: &Expr) -> bool {
     let is_one = |expr: &Expr| {
         matches!(
@@ -22,7 +23,7 @@ pub(super) fn has_subquery(expr: &Expr) -> bool {
     expr.exists(|expr| Ok(is_one(expr))).unwrap_or_default()
 }
 
-/// Whether a condition of WHERE has a subquery that does not stay.
+/// Returns whether a condition of WHERE contains a subquery that is not kept.
 fn has_other(expr: &Expr, around: &DFSchema) -> bool {
     let is_other = |expr: &Expr| match expr {
         Expr::InSubquery(_) | Expr::SetComparison(_) => true,
@@ -33,8 +34,8 @@ fn has_other(expr: &Expr, around: &DFSchema) -> bool {
     expr.exists(|expr| Ok(is_other(expr))).unwrap_or_default()
 }
 
-/// Whether an expression that is no condition of WHERE has a subquery that does not stay. `in_list` says whether it is one of a
-/// list of columns, where DataFusion plans scalar ones.
+/// Returns whether an expression outside WHERE contains a subquery that is not kept. `in_list` says whether
+/// it is in a SELECT list, where DataFusion plans scalar subqueries.
 pub(super) fn has_other_value(expr: &Expr, around: &DFSchema, in_list: bool) -> bool {
     let is_other = |expr: &Expr| match expr {
         Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
@@ -44,7 +45,7 @@ pub(super) fn has_other_value(expr: &Expr, around: &DFSchema, in_list: bool) -> 
     expr.exists(|expr| Ok(is_other(expr))).unwrap_or_default()
 }
 
-/// Whether a condition of WHERE stays as it is.
+/// Returns whether a condition of WHERE is kept.
 pub(super) fn is_kept(condition: &Expr, around: &DFSchema) -> bool {
     let (of, not) = match condition {
         Expr::Not(of) => (of.as_ref(), true),
@@ -52,7 +53,7 @@ pub(super) fn is_kept(condition: &Expr, around: &DFSchema) -> bool {
     };
     match of {
         Expr::InSubquery(of) if of.negated != not => {
-            // Without a column of the row there is no key to join by.
+            // Without a column of the outer row the join has no key.
             is_of_own_row(&of.expr)
                 && of.subquery.outer_ref_columns.is_empty()
                 && !of.expr.column_refs().is_empty()
@@ -64,7 +65,7 @@ pub(super) fn is_kept(condition: &Expr, around: &DFSchema) -> bool {
     }
 }
 
-/// Whether a part of a condition stays for which NULL is as good as false.
+/// Returns whether a part of a condition in which NULL counts as false is kept.
 fn is_kept_within(of: &Expr, around: &DFSchema) -> bool {
     match of {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
@@ -84,7 +85,8 @@ fn is_of_own_row(looked_up: &Expr) -> bool {
     !has_subquery(looked_up) && !looked_up.contains_outer()
 }
 
-/// Whether the list is the column of a table. A cast may get the name of a column that conditions need, an aggregate its own twice.
+/// Returns whether the subquery selects the column of a table. A cast may get the name of a column that
+/// conditions need, and an aggregate its own name twice.
 fn lists_a_column(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(of) => {
@@ -94,7 +96,7 @@ fn lists_a_column(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether conditions alone refer to the row, and stand above nothing but tables and joins.
+/// Returns whether only conditions refer to the outer row, and stand above tables and joins only.
 fn is_plain(plan: &LogicalPlan, around: &DFSchema) -> bool {
     if plan.all_out_ref_exprs().is_empty() {
         return true;
@@ -126,7 +128,7 @@ fn is_plain(plan: &LogicalPlan, around: &DFSchema) -> bool {
     }
 }
 
-/// Whether a scalar subquery stays as it is. Those that do not refer to the row do.
+/// Returns whether a scalar subquery is kept. Uncorrelated ones are.
 pub(super) fn is_kept_scalar(of: &Subquery, around: &DFSchema, in_list: bool) -> bool {
     if of.outer_ref_columns.is_empty() {
         return true;
@@ -150,8 +152,8 @@ pub(super) fn is_kept_scalar(of: &Subquery, around: &DFSchema, in_list: bool) ->
         && split_conjunction(&filter.predicate).into_iter().all(is_tie)
 }
 
-/// Whether a condition compares a column with the row by `=`, or does not refer to it. `(k = outer AND x) OR (k = outer AND y)`
-/// is one, too.
+/// Returns whether a condition is an equality of a column with an outer value, or has no outer reference.
+/// `(k = outer AND x) OR (k = outer AND y)` counts as such an equality.
 fn is_tie(condition: &Expr) -> bool {
     if !condition.contains_outer() {
         return true;

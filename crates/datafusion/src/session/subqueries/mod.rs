@@ -1,20 +1,22 @@
-//! Subqueries in expressions: EXISTS, IN, comparisons with ANY and ALL, and scalar subqueries that depend on the row.
+//! Subqueries in expressions: EXISTS, IN, comparisons with ANY and ALL, and correlated scalar subqueries.
 //!
-//! DataFusion 55 gives wrong rows for many of them, or refuses them: a NULL of IN is false below NOT, OR and IS NULL, NOT IN that
-//! depends on the row knows no NULL, and EXISTS and IN over an aggregate without groups see no row where there is one
-//! (<https://github.com/apache/datafusion/issues/25480>, 25347, 24960, 25391, 21309, 24854). Here they become joins while the plan
-//! is analyzed, except where DataFusion's own joins are right ([`keep`]), which cost less.
+//! DataFusion 55 returns wrong rows for many of them, or refuses them. It takes a NULL of IN for false below
+//! NOT, OR and IS NULL, and ignores NULL in correlated NOT IN. In EXISTS and IN it misses the row of an
+//! aggregate without groups. See <https://github.com/apache/datafusion/issues/25480>, 25347, 24960, 25391,
+//! 21309, 24854. This rule of the analyzer turns subqueries into joins. Where DataFusion's own joins are
+//! right ([`keep`]), it keeps them, because they cost less.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! |---|---|
-//! | [`keep`] | tells which subqueries DataFusion plans right |
-//! | [`values`] | makes an expression over columns of joins of each other one |
-//! | [`pull_up`] | takes a subquery apart into rows and the conditions that tie them to the row around |
-//! | [`dependent`] | does so where that is not possible: computes the subquery for all rows around at once |
-//! | [`domain`] | the rows around that a subquery depends on |
-//! | [`single_row`] | the error where a scalar subquery has several rows |
+//! | [`keep`] | finds the subqueries that DataFusion plans right |
+//! | [`values`] | turns other subqueries into expressions over columns of joins |
+//! | [`pull_up`] | splits a subquery into rows and the conditions that tie them to the outer row |
+//! | [`dependent`] | replaces `pull_up` where that is impossible: computes the subquery for all outer rows at once |
+//! | [`domain`] | the outer values on which a subquery depends |
+//! | [`single_row`] | the error if a scalar subquery has several rows |
 //!
-//! Refused are subqueries in the condition of an outer join that depend on both sides, and those that [`dependent`] names.
+//! Refused are subqueries in the condition of an outer join that depend on both sides, and the cases that
+//! [`dependent`] lists.
 
 mod dependent;
 mod domain;
@@ -41,7 +43,7 @@ use self::keep::{has_other_value, is_kept};
 use self::outer::Numbers;
 use self::values::Joined;
 
-/// The analyzer with a rule that plans such subqueries. It has to come after the coercion of types.
+/// Adds a rule that plans such subqueries. It must run after type coercion.
 pub(super) fn with_subqueries(mut analyzer: Analyzer) -> Analyzer {
     analyzer.rules.push(Arc::new(Subqueries));
     analyzer
@@ -61,7 +63,7 @@ impl AnalyzerRule for Subqueries {
     }
 }
 
-/// The node over joins with its subqueries.
+/// Plans the node over joins with its subqueries.
 fn joined(node: LogicalPlan, numbers: &mut Numbers) -> Result<Transformed<LogicalPlan>> {
     if !node.expressions().iter().any(keep::has_subquery) {
         return Ok(Transformed::no(node));
@@ -79,7 +81,7 @@ fn joined(node: LogicalPlan, numbers: &mut Numbers) -> Result<Transformed<Logica
     }
 }
 
-/// The subquery with the list of what it refers to around it, which may have changed with subqueries in it.
+/// Updates the subquery's list of outer references, which may have changed with the subqueries inside it.
 fn with_references(expr: Expr) -> Result<Transformed<Expr>> {
     let listed = |of: Subquery| Subquery { outer_ref_columns: of.subquery.all_out_ref_exprs(), ..of };
     Ok(match expr {
@@ -137,7 +139,7 @@ fn over_joins(node: LogicalPlan, numbers: &mut Numbers) -> Result<Transformed<Lo
     LogicalPlanBuilder::from(plan).project(columns)?.build().map(Transformed::yes)
 }
 
-/// A subquery in ORDER BY may refer to columns that are not listed.
+/// Plans a sort. A subquery in ORDER BY may refer to columns that are not listed.
 fn sort(of: Sort, numbers: &mut Numbers) -> Result<Transformed<LogicalPlan>> {
     let columns = of.input.schema().columns();
     let mut input = of.input;
@@ -163,14 +165,15 @@ fn sort(of: Sort, numbers: &mut Numbers) -> Result<Transformed<LogicalPlan>> {
         listed.push(rows.replaced(one.expr.clone(), false)?.alias(name.as_str()));
         by.push(one.with_expr(Expr::Column(Column::new_unqualified(name))));
     }
-    // Keys are columns: an order by an expression over columns of joins may get lost.
+    // Sorts by columns: an order by an expression over columns of joins may get lost.
     let input = LogicalPlanBuilder::from(rows.plan.as_ref().clone()).project(listed)?.build()?;
     let plan = LogicalPlan::Sort(Sort { expr: by, input: Arc::new(input), fetch: of.fetch });
     let columns = columns.into_iter().map(Expr::Column);
     LogicalPlanBuilder::from(plan).project(columns)?.build().map(Transformed::yes)
 }
 
-/// A condition of an inner join is one above it. Of an outer join it is computed on the side that it is about.
+/// Plans a join. A subquery condition of an inner join moves above it. That of an outer join is computed on
+/// the side to which it refers.
 fn join(of: Join, numbers: &mut Numbers) -> Result<Transformed<LogicalPlan>> {
     let conditions = of.filter.clone().map(split_conjunction_owned).unwrap_or_default();
     let (with, without): (Vec<_>, Vec<_>) = conditions.into_iter().partition(keep::has_subquery);

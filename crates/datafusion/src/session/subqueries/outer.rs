@@ -1,4 +1,4 @@
-//! References of subqueries to columns around them.
+//! References of subqueries to outer columns.
 
 use std::collections::HashMap;
 
@@ -6,19 +6,19 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// Numbers that make names of one plan different.
+/// Numbers that make the generated names of one plan distinct.
 #[derive(Debug, Default)]
 pub(super) struct Numbers(usize);
 
 impl Numbers {
-    /// A name that the plan does not have yet.
+    /// Returns a name that is new in the plan.
     pub(super) fn name(&mut self, of: &str) -> String {
         self.0 += 1;
         format!("__{of}_{}", self.0)
     }
 }
 
-/// The columns of `around` that a plan refers to. Those of queries farther around are left out.
+/// Returns the columns of `around` to which a plan refers. References to queries further out are ignored.
 pub(super) fn references(plan: &LogicalPlan, around: &DFSchema) -> Vec<Column> {
     let column = |expr: Expr| match expr {
         Expr::OuterReferenceColumn(_, column) if around.has_column(&column) => Some(column),
@@ -27,7 +27,7 @@ pub(super) fn references(plan: &LogicalPlan, around: &DFSchema) -> Vec<Column> {
     plan.all_out_ref_exprs().into_iter().filter_map(column).collect()
 }
 
-/// Whether an expression refers to columns of `around`.
+/// Returns whether an expression refers to columns of `around`.
 pub(super) fn refers(expr: &Expr, around: &DFSchema) -> bool {
     let found = expr.exists(|expr| {
         Ok(matches!(expr, Expr::OuterReferenceColumn(_, column) if around.has_column(column)))
@@ -35,7 +35,7 @@ pub(super) fn refers(expr: &Expr, around: &DFSchema) -> bool {
     found.unwrap_or_default()
 }
 
-/// The expression with other expressions for columns around it.
+/// Replaces outer references in the expression.
 pub(super) fn bound(expr: Expr, columns: &HashMap<Column, Expr>) -> Result<Expr> {
     let of = |expr: Expr| match &expr {
         Expr::OuterReferenceColumn(_, column) => Ok(match columns.get(column) {
@@ -47,7 +47,7 @@ pub(super) fn bound(expr: Expr, columns: &HashMap<Column, Expr>) -> Result<Expr>
     Ok(expr.transform(of)?.data)
 }
 
-/// The expression, as a subquery sees it.
+/// Turns columns of `around` in the expression into outer references, as a subquery sees them.
 pub(super) fn seen_inside(expr: Expr, around: &DFSchema) -> Result<Expr> {
     let of = |expr: Expr| match expr {
         Expr::Column(column) => {
@@ -59,7 +59,7 @@ pub(super) fn seen_inside(expr: Expr, around: &DFSchema) -> Result<Expr> {
     Ok(expr.transform(of)?.data)
 }
 
-/// The columns around that subqueries of an expression refer to.
+/// Returns the outer columns to which the subqueries of an expression refer.
 pub(super) fn referred(expr: &Expr) -> Vec<Column> {
     let mut columns = Vec::new();
     let found = expr.apply(|expr| {
@@ -74,13 +74,13 @@ pub(super) fn referred(expr: &Expr) -> Vec<Column> {
     if found.is_ok() { columns } else { Vec::new() }
 }
 
-/// Whether all columns that an expression and its subqueries refer to are in the schema, or around it.
+/// Returns whether all columns to which an expression and its subqueries refer are in the schema.
 pub(super) fn is_about(expr: &Expr, schema: &DFSchema) -> bool {
     expr.column_refs().into_iter().all(|column| schema.has_column(column))
         && referred(expr).iter().all(|column| schema.has_column(column))
 }
 
-/// Whether the plan refers to nothing around but columns of the schema.
+/// Returns whether all outer references of the plan are columns of the schema.
 pub(super) fn all_in(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     let outside = plan.all_out_ref_exprs();
     outside
@@ -88,7 +88,7 @@ pub(super) fn all_in(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         .all(|expr| matches!(expr, Expr::OuterReferenceColumn(_, column) if schema.has_column(column)))
 }
 
-/// The plan of an expression that is a subquery.
+/// Returns the plan of an expression that is a subquery.
 fn plan_of(expr: &Expr) -> Option<&LogicalPlan> {
     match expr {
         Expr::ScalarSubquery(of) => Some(&of.subquery),

@@ -1,4 +1,4 @@
-//! A subquery as rows and conditions that tie them to the row around it.
+//! Splits a subquery into rows and the conditions that tie them to the outer row.
 
 use std::collections::HashMap;
 
@@ -10,23 +10,24 @@ use datafusion::logical_expr::{Distinct, Expr, FetchType, Limit, LogicalPlan, Lo
 use super::keep::has_subquery;
 use super::outer::{references, refers};
 
-/// A subquery apart from the row around it.
+/// A subquery without its outer references.
 pub(super) struct Rows {
-    /// Its rows for all rows around.
+    /// Its rows for all outer rows.
     pub(super) plan: LogicalPlan,
     /// Its first column.
     pub(super) value: Expr,
-    /// What holds for its rows of one row around, whose columns are references.
+    /// The conditions on its rows for one outer row, whose columns are references.
     pub(super) conditions: Vec<Expr>,
 }
 
-/// Takes a subquery apart if its conditions alone depend on the row, or its list does. Whether it has a row, and which values
-/// there are, stays the same: rows may be repeated, and if it is one of EXISTS a limit does not count.
+/// Splits a subquery if only its conditions or its list refer to the outer row. The result has a row exactly
+/// if the subquery has one, and the same set of values. Rows may be repeated. A limit in EXISTS is ignored if
+/// it keeps a row.
 pub(super) fn pulled_up(plan: &LogicalPlan, around: &DFSchema, of_exists: bool) -> Result<Option<Rows>> {
     let Some(first) = plan.schema().columns().into_iter().next() else { return Ok(None) };
     let mut value = Expr::Column(first);
     let mut conditions: Vec<Expr> = Vec::new();
-    // Conditions with subqueries of their own stay where they are.
+    // Conditions with their own subqueries stay in the plan.
     let mut fixed: Vec<Expr> = Vec::new();
     let mut plan = plan;
     while !references(plan, around).is_empty() {
@@ -80,7 +81,7 @@ fn keeps_a_row(of: &Limit) -> Result<bool> {
     Ok(!skips && matches!(of.get_fetch_type()?, FetchType::Literal(Some(1..) | None)))
 }
 
-/// The expression with others for columns.
+/// Replaces columns in the expression.
 fn replaced(expr: Expr, by: &HashMap<Column, Expr>) -> Result<Expr> {
     let of = |expr: Expr| match &expr {
         Expr::Column(column) => Ok(match by.get(column) {

@@ -1,4 +1,4 @@
-//! `single_row(value, rows)` is the value of a scalar subquery, and an error where it has more than one row.
+//! `single_row(value, rows)`: the value of a scalar subquery, or an error if it has more than one row.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// The value, or the error.
+/// Returns the value, or the error.
 pub(super) fn single_row(value: Expr, rows: Expr) -> Expr {
     ScalarUDF::new_from_impl(SingleRow { signature: Signature::any(2, Volatility::Immutable) })
         .call(vec![value, rows])

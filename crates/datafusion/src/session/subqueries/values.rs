@@ -1,7 +1,8 @@
 //! Subqueries as expressions over columns of joins.
 //!
-//! A join that marks rows which have a partner tells of EXISTS. A mark is true or false; `x IN (SELECT y ...)` may be NULL, too,
-//! and gets a mark for each reason: a row where y is NULL, or any row where x is. Scalar subqueries are columns of a left join.
+//! A mark join marks the rows that have a match, which answers EXISTS. A mark is true or false.
+//! `x IN (SELECT y ...)` may also be NULL, and has a mark for each cause: a row with a NULL in y, or any row
+//! if x is NULL. Scalar subqueries are columns of a left join.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,14 +25,14 @@ use super::outer::{Numbers, bound, references, refers, seen_inside};
 use super::pull_up::{Rows, pulled_up};
 use super::single_row::single_row;
 
-/// The column of a join that marks rows.
+/// The mark column of a join.
 const MARK: &str = "mark";
 
 /// Rows that are joined with subqueries.
 pub(super) struct Joined<'a> {
-    /// The rows with columns of the joins.
+    /// The rows with the columns of the joins.
     pub(super) plan: Arc<LogicalPlan>,
-    /// The rows without.
+    /// The rows without them.
     rows: Arc<LogicalPlan>,
     pub(super) numbers: &'a mut Numbers,
 }
@@ -41,12 +42,13 @@ impl<'a> Joined<'a> {
         Joined { plan: Arc::clone(&rows), rows, numbers }
     }
 
-    /// The expression over columns of joins. Scalar subqueries that DataFusion plans right stay if it plans them here.
+    /// Replaces subqueries by columns of joins. With `scalars_may_stay`, scalar subqueries that DataFusion
+    /// plans right are kept.
     pub(super) fn replaced(&mut self, expr: Expr, scalars_may_stay: bool) -> Result<Expr> {
         Ok(expr.transform_up(|expr| self.value(expr, scalars_may_stay))?.data)
     }
 
-    /// The same for a condition of WHERE, of which NULL is as good as false.
+    /// Does the same for a condition of WHERE, in which NULL counts as false.
     pub(super) fn condition(&mut self, expr: Expr) -> Result<Expr> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
@@ -83,7 +85,7 @@ impl<'a> Joined<'a> {
         Ok(Transformed::yes(value))
     }
 
-    /// `x IN (SELECT y ...)`.
+    /// Plans `x IN (SELECT y ...)`.
     fn is_in(&mut self, x: Expr, subquery: &Subquery) -> Result<Expr> {
         let nullable = (x.nullable(self.plan.schema())?, only_field(&subquery.subquery)?);
         let rows = self.apart(&subquery.subquery, false)?;
@@ -99,7 +101,7 @@ impl<'a> Joined<'a> {
         is_in.otherwise(lit(false))
     }
 
-    /// `x < ANY (SELECT y ...)` and `x < ALL (SELECT y ...)`.
+    /// Plans `x < ANY (SELECT y ...)` and `x < ALL (SELECT y ...)`.
     fn compared(&mut self, of: SetComparison) -> Result<Expr> {
         if (of.op, &of.quantifier) == (Operator::Eq, &SetQuantifier::Any) {
             return self.is_in(*of.expr, &of.subquery);
@@ -117,7 +119,7 @@ impl<'a> Joined<'a> {
         when(decided, lit(value)).when(is_unknown, unknown()).otherwise(lit(!value))
     }
 
-    /// `(SELECT y ...)`.
+    /// Plans `(SELECT y ...)`.
     fn scalar(&mut self, subquery: &Subquery) -> Result<Expr> {
         let plan = &subquery.subquery;
         only_field(plan)?;
@@ -148,7 +150,7 @@ impl<'a> Joined<'a> {
         Ok(if single { of_right("value") } else { single_row(of_right("value"), of_right("rows")) })
     }
 
-    /// The subquery apart from the rows around it.
+    /// Splits the subquery from its outer rows.
     fn apart(&mut self, plan: &LogicalPlan, of_exists: bool) -> Result<Rows> {
         let around = Arc::clone(self.rows.schema());
         if let Some(rows) = pulled_up(plan, &around, of_exists)? {
@@ -165,7 +167,7 @@ impl<'a> Joined<'a> {
         Ok(Rows { plan, value, conditions })
     }
 
-    /// Whether the subquery has a row for which the condition holds.
+    /// Adds a mark join: whether the subquery has a row for which the condition holds.
     fn mark(&mut self, rows: &Rows, condition: Option<Expr>) -> Result<Expr> {
         let name = self.numbers.name("mark");
         let conditions = rows.conditions.iter().cloned().chain(condition);
@@ -187,7 +189,7 @@ impl<'a> Joined<'a> {
         }
         right = right.project(listed)?;
         if tied.is_empty() {
-            // One row tells as much as all of them.
+            // One row is enough for an answer.
             right = right.limit(0, Some(1))?;
         }
         let around = self.plan.schema();
@@ -216,7 +218,7 @@ fn unknown() -> Expr {
     lit(ScalarValue::Boolean(None))
 }
 
-/// Whether the only column may be NULL.
+/// Returns whether the only column may be NULL.
 fn only_field(plan: &LogicalPlan) -> Result<bool> {
     match &plan.schema().fields()[..] {
         [field] => Ok(field.is_nullable()),
@@ -225,7 +227,7 @@ fn only_field(plan: &LogicalPlan) -> Result<bool> {
     }
 }
 
-/// The first column that is not a key.
+/// Returns the first column that is not a key.
 fn first(plan: &LogicalPlan, keys: &[Column]) -> Result<Column> {
     match plan.schema().columns().into_iter().find(|column| !keys.contains(column)) {
         Some(column) => Ok(column),

@@ -1,4 +1,5 @@
-//! Tables and nodes of others: files without a version, nodes that rely on the order of rows, nodes that refuse other inputs.
+//! Foreign tables and nodes: files without a version, nodes that rely on the order of rows, nodes that refuse
+//! other inputs.
 
 mod nodes;
 mod table;

@@ -1,4 +1,4 @@
-//! Nodes that are neither DataFusion's nor coscan's.
+//! Nodes that neither DataFusion nor coscan defines.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use super::table::{Odd, OddTable};
 use crate::data;
 use crate::support::{self, LARGE_BUFFER, Variant};
 
-/// What a node does with the first column of its input, which is of numbers.
+/// The node's operation on the first column of its input, which has numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// Adds the row's number in its partition, counted as rows come, times this.
+    /// Adds the row's number in its partition, in the order of arrival, times this factor.
     Number(i64),
-    /// Adds this.
+    /// Adds this number.
     Add(i64),
 }
 
-/// A node of another's.
+/// A foreign node.
 #[derive(Clone, Debug)]
 pub struct ForeignExec {
     pub input: Arc<dyn ExecutionPlan>,
@@ -48,7 +48,7 @@ pub struct ForeignExec {
 
 impl DisplayAs for ForeignExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        // As a node of DataFusion's is called.
+        // The name of a node of DataFusion.
         f.write_str("ProjectionExec: expr=[n@0 as n]")
     }
 }
@@ -114,7 +114,7 @@ impl ExecutionPlan for ForeignExec {
     }
 }
 
-/// Puts a node above partial aggregations' inputs, under the name of a rule of DataFusion's.
+/// Inserts a node below partial aggregations, under the name of a rule of DataFusion.
 #[derive(Debug)]
 struct Inserts(Does);
 
@@ -150,7 +150,7 @@ async fn a_node_that_numbers_rows_gets_them_in_their_order() {
             let engine = support::engine(support::policy(policy), LARGE_BUFFER);
             let ctx = support::cooperative(&engine, variant);
             ctx.register_table("t", table.provider()).expect("a table");
-            // Another query has chunks in memory, from the middle on, which could be handed out first.
+            // Another query has chunks in memory, from the middle on, which could be delivered first.
             support::rows(&ctx, "SELECT sum(n) FROM t WHERE n >= 21000").await.expect("rows");
             for sql in [
                 "SELECT n FROM t ORDER BY n",

@@ -1,4 +1,4 @@
-//! A table whose provider plans scans of its own, as those of lake tables do.
+//! A table whose provider plans its own scans, as lake tables do.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use tempfile::TempDir;
 use super::nodes::{Does, ForeignExec};
 use crate::data;
 
-/// What is odd about a table.
+/// The oddities of a table.
 #[derive(Clone, Debug)]
 pub struct Odd {
-    /// Milliseconds since 1970 that the table says that its files were written; none: it does not know.
+    /// The declared time of writing of its files, in milliseconds since 1970. `None`: unknown.
     pub written_ms: Option<u64>,
-    /// It says that files are longer by so much.
+    /// The excess of the declared size of files, in bytes.
     pub longer: u64,
     /// A node above its scan.
     pub node: Option<(Does, bool)>,
-    /// Where the files are, if not on this machine.
+    /// The store of the files, if they are not on this machine.
     pub url: ObjectStoreUrl,
-    /// What stands before their names.
+    /// The prefix of their names.
     pub prefix: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Default for Odd {
     }
 }
 
-/// Files of numbers, and how they are described.
+/// Files of numbers, and their description.
 #[derive(Debug)]
 pub struct OddTable {
     pub folder: TempDir,
@@ -68,7 +68,7 @@ impl OddTable {
         table
     }
 
-    /// Puts other numbers into a file.
+    /// Overwrites a file with other numbers.
     pub fn overwrite(&self, at: usize, first: i64, rows: i64) {
         let properties = data::row_groups(100)
             .set_dictionary_enabled(false)
@@ -81,7 +81,7 @@ impl OddTable {
         self.folder.path().join(format!("{at}.parquet"))
     }
 
-    /// As the table describes its files now.
+    /// Returns the table with the current description of its files.
     pub fn provider(&self) -> Arc<dyn TableProvider> {
         let file = |at: usize| {
             let path = self.path(at);
@@ -101,7 +101,7 @@ impl OddTable {
         Arc::new(Provider { files, odd: self.odd.clone() })
     }
 
-    /// The rows of one of the queries over tables with a node that numbers rows, computed here.
+    /// Computes the rows of one of the queries over tables with a node that numbers rows.
     pub fn expected(&self, sql: &str) -> Vec<String> {
         let Some((Does::Number(times), _)) = self.odd.node else { panic!("rows are not numbered") };
         let of_file = |&(first, rows): &(i64, i64)| (0..rows).map(move |row| first + row + row * times);
@@ -136,7 +136,7 @@ impl TableProvider for Provider {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let source = Arc::new(ParquetSource::new(schema()));
         let groups = self.files.iter().map(|file| FileGroup::new(vec![file.clone()])).collect();
-        // A limit counts the rows that leave the node.
+        // A limit counts the rows that the node outputs.
         let limit = limit.filter(|_| self.odd.node.is_none());
         let config = FileScanConfigBuilder::new(self.odd.url.clone(), source)
             .with_file_groups(groups)
@@ -157,7 +157,7 @@ impl TableProvider for Provider {
     }
 }
 
-/// The rows without columns.
+/// Counts the rows, without columns.
 fn counted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
     let none: Vec<ProjectionExpr> = Vec::new();

@@ -1,4 +1,4 @@
-//! Files of which the table knows path and size: `PartitionedFile::new` says 1970 and no ETag.
+//! Files of which the table knows only path and size: `PartitionedFile::new` states 1970 and no ETag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ async fn session(table: &OddTable) -> (coscan_engine::Engine, SessionContext) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_without_a_time_are_read_and_their_next_version_too() {
-    // A lake table's log may have another time than the file, in milliseconds.
+    // The log of a lake table may state another time than the file, in milliseconds.
     for written_ms in [None, Some(1_600_000_000_123)] {
         let table = OddTable::write(&[(0, 1000), (1000, 1000)], Odd { written_ms, ..Odd::default() });
         let (engine, ctx) = session(&table).await;
@@ -72,7 +72,7 @@ async fn two_tables_of_one_file_share_it() {
     assert_eq!(engine.catalog_size().files, 1);
 }
 
-/// Counts what it is asked.
+/// Counts requests.
 #[derive(Debug, Default)]
 struct Counted {
     heads: Arc<AtomicUsize>,
@@ -88,7 +88,7 @@ impl Reads for Counted {
         location: &Path,
         options: GetOptions,
     ) -> object_store::Result<GetResult> {
-        // The engine, and readers of footers, ask for ranges.
+        // The engine, and readers of footers, request ranges.
         self.heads.fetch_add(usize::from(options.head), Ordering::Relaxed);
         inner.get_opts(location, options).await
     }
@@ -127,7 +127,7 @@ async fn a_store_is_asked_once_for_each_file() {
         (first, read),
         "nothing is asked again"
     );
-    // An object that is replaced is noticed by the next read, and the query after that has it.
+    // The next read notices that an object was replaced, and the following query reads the new one.
     table.overwrite(1, 11_000, 1000);
     put(1).await;
     engine.set_buffer(1).expect("a buffer");

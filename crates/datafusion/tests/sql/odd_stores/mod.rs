@@ -1,5 +1,5 @@
-//! Stores that are odd, as many are: a query answers the right rows, or a clear error where [`oddities`] says so, in a bounded
-//! number of requests. `COSCAN_SEEDS=A..B` plays other seeds than the tests do.
+//! Odd stores, of which there are many. A query returns the right rows, or a clear error where [`oddities`]
+//! expects one, within a bounded number of requests. `COSCAN_SEEDS=A..B` replaces the default seeds.
 
 mod oddities;
 mod server;
@@ -19,10 +19,11 @@ use crate::support;
 /// Rows of the object.
 const ROWS: i64 = 6000;
 
-/// A query needs fewer requests than this, whatever goes wrong.
+/// Bound on the requests of a query, whatever goes wrong.
 const REQUESTS_MAX: u64 = 250;
 
-/// The object and another one of the same size and shape. A sum over rows of both is that of neither.
+/// The object, and another one of the same size and shape. A sum over rows of both differs from the sum of
+/// either.
 fn versions() -> [Vec<u8>; 2] {
     [0, 1_000_000_000].map(|first| {
         let folder = tempfile::tempdir().expect("a folder");
@@ -58,7 +59,7 @@ async fn answer(address: &str, listed: bool) -> Result<i64> {
     Ok(rows[0].parse().unwrap_or(-1))
 }
 
-/// Plays one store; what is wrong about the answer, if anything.
+/// Runs the query against one store. Returns an error if the answer is wrong.
 async fn play(oddities: Oddities, versions: [Vec<u8>; 2]) -> Result<(), String> {
     let (server, address) = Server::start(oddities, versions).await;
     let answered = tokio::time::timeout(Duration::from_secs(90), answer(&address, oddities.listed)).await;
@@ -70,7 +71,7 @@ async fn play(oddities: Oddities, versions: [Vec<u8>; 2]) -> Result<(), String> 
     let right = match (oddities.expected(), &answered) {
         (Expected::Rows, Ok(answer)) => *answer == sum(0),
         (Expected::OneVersion, Ok(answer)) => *answer == sum(0) || *answer == sum(1),
-        // A store that fails now and then may do so for too long.
+        // A store that fails occasionally may do so for too long.
         (Expected::OneVersion, Err(error)) => {
             let error = error.to_string();
             error.contains("replaced") || oddities.fails_at_times() && !error.contains("corrupt")
@@ -88,7 +89,7 @@ async fn play(oddities: Oddities, versions: [Vec<u8>; 2]) -> Result<(), String> 
     }
 }
 
-/// Plays stores, some at a time; fails with all that went wrong.
+/// Runs several stores at a time. Fails with all errors.
 async fn play_all(stores: Vec<(String, Oddities)>) {
     let versions = versions();
     assert_eq!(versions[0].len(), versions[1].len());
@@ -137,7 +138,7 @@ async fn an_object_that_is_replaced_is_read_in_one_version_or_refused() {
     play_all(stores).await;
 }
 
-/// Footers are no reads of the engine: their bodies go on where they broke off.
+/// Reads of footers do not belong to the engine: their bodies continue where they broke.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_that_break_off_go_on_whatever_marks_the_store_has() {
     let mut stores = Vec::new();
@@ -161,7 +162,7 @@ async fn random_stores_are_read_or_refused_clearly() {
     play_all(stores.collect()).await;
 }
 
-/// The number of requests, and the answer as text.
+/// Returns the number of requests, and the answer as text.
 async fn asked(oddities: Oddities) -> (u64, String) {
     let (server, address): (Arc<Server>, String) = Server::start(oddities, versions()).await;
     let answered = answer(&address, oddities.listed).await;
@@ -174,7 +175,7 @@ async fn what_is_not_there_or_not_done_is_said_at_once() {
     assert!(requests <= 2 && text.contains("t.parquet") && !text.contains("PROPFIND"), "{requests}: {text}");
     let (requests, text) = asked(Oddities { busy: oddities::Busy::Always(501), ..PLAIN }).await;
     assert!(requests <= 4 && text.contains("501"), "{requests}: {text}");
-    // Reads that begin before the first answer find out that conditions are refused; the others ask without.
+    // Reads that begin before the first answer find out that conditions are refused. Later reads use none.
     let (plain, _) = asked(PLAIN).await;
     for conditions in CONDITIONS {
         let (requests, text) = asked(Oddities { conditions, ..PLAIN }).await;

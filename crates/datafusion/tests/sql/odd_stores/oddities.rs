@@ -1,4 +1,4 @@
-//! What can be odd about a store, and what a query over it has to answer.
+//! The oddities of a store, and the expected answer of a query over it.
 
 /// ETags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Tags {
     OtherInHead,
     /// Every answer has another.
     Changing,
-    /// Two servers answer in turn, each with tags of its own.
+    /// Two servers answer in turn, each with its own tags.
     TwoServers,
 }
 
@@ -42,7 +42,7 @@ pub enum Heads {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ranges {
     Good,
-    /// All bytes come.
+    /// All bytes are sent.
     Ignored,
     WrongStart,
     NotTold,
@@ -58,7 +58,7 @@ pub enum Conditions {
     Refused(u16),
 }
 
-/// A server that has too much to do.
+/// An overloaded server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
     Never,
@@ -71,13 +71,13 @@ pub enum Busy {
 pub enum Bodies {
     Whole,
     Slow,
-    /// Each n-th answer ends within its body.
+    /// Each n-th answer breaks within its body.
     BreakOff(u64),
-    /// Each n-th request is not answered, and the connection closed.
+    /// Each n-th request gets no answer, and the connection is closed.
     Reset(u64),
 }
 
-/// All that is odd about one store.
+/// All oddities of one store.
 #[derive(Clone, Copy, Debug)]
 pub struct Oddities {
     pub tags: Tags,
@@ -87,11 +87,11 @@ pub struct Oddities {
     pub conditions: Conditions,
     pub busy: Busy,
     pub bodies: Bodies,
-    /// The table is a folder.
+    /// Whether the table is a folder.
     pub listed: bool,
-    /// There is no such object.
+    /// Whether the object is missing.
     pub missing: bool,
-    /// The object is another one after so many GETs.
+    /// The number of GETs after which the object is replaced.
     pub replaced_after: Option<u64>,
 }
 
@@ -166,21 +166,21 @@ pub const BUSY: [Busy; 10] = [
 pub const BODIES: [Bodies; 5] =
     [Bodies::Whole, Bodies::Slow, Bodies::BreakOff(3), Bodies::Reset(3), Bodies::Reset(4)];
 
-/// What a query may answer.
+/// The expected answer of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// The rows of the first version.
     Rows,
-    /// The rows of either version, or that it was replaced; never some of each.
+    /// The rows of either version, or the error that it was replaced; never some rows of each.
     OneVersion,
-    /// An error whose text has one of these.
+    /// An error whose text contains one of these.
     Error(&'static [&'static str]),
     /// The store does not say enough: any rows, or any error.
     Anything,
 }
 
 impl Oddities {
-    /// A random store: most properties are as they should be.
+    /// A random store. Most properties are normal.
     pub fn draw(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         fn pick<T: Copy>(random: &mut fastrand::Rng, all: &[T], odd: u32) -> T {
@@ -200,7 +200,7 @@ impl Oddities {
         }
     }
 
-    /// What a query over all rows has to answer.
+    /// Returns the expected answer of a query over all rows.
     pub fn expected(&self) -> Expected {
         match self.busy {
             Busy::Always(501) => return Expected::Error(&["501"]),
@@ -209,7 +209,7 @@ impl Oddities {
         }
         if self.missing {
             return match self.listed {
-                // The listing says that it is there.
+                // The listing contains it.
                 true => Expected::Error(&["404", "not found", "replaced"]),
                 false => Expected::Error(&["t.parquet"]),
             };
@@ -220,7 +220,7 @@ impl Oddities {
             Ranges::WrongStart => return Expected::Error(&["Requested"]),
             Ranges::NotTold => return Expected::Error(&["Content-Range"]),
             Ranges::NoTotal => return Expected::Error(&["CONTENT_RANGE"]),
-            // The size that HEAD by GET says is wrong, too.
+            // The size from HEAD by GET is wrong, too.
             Ranges::WrongTotal => {
                 return Expected::Error(&["replaced", "Parquet", "parquet", "range", "Invalid", "Requested"]);
             }
@@ -232,20 +232,21 @@ impl Oddities {
         }
     }
 
-    /// Whether requests fail that would succeed if they were repeated.
+    /// Returns whether requests fail that would succeed if they were repeated.
     pub fn fails_at_times(&self) -> bool {
         matches!(self.busy, Busy::Every { .. })
             || matches!(self.bodies, Bodies::BreakOff(_) | Bodies::Reset(_))
     }
 
-    /// Whether the marks of answers tell a version from another, by what is compared: tags if both sides have them, else times.
+    /// Returns whether answers distinguish versions by what is compared: tags if both sides have them,
+    /// otherwise times.
     fn tells_versions(&self) -> bool {
         let times = self.times == Times::Told;
         match self.tags {
             Tags::Strong | Tags::Weak | Tags::StrongAndWeak | Tags::Encoded | Tags::OtherInHead => true,
-            // What the engine reads has the tag of neither.
+            // The tags of the engine's reads are neither.
             Tags::Absent | Tags::OfHead | Tags::OfGet => times,
-            // Tags of which each answer has another prove nothing.
+            // Tags that change with each answer prove nothing.
             Tags::Changing | Tags::TwoServers => times,
         }
     }

@@ -1,5 +1,5 @@
-//! An HTTP server that serves one object as oddly as it is told to. It is written by hand: libraries for servers do not send
-//! wrong lengths.
+//! An HTTP server that serves one object with given oddities. It is written by hand, because server libraries
+//! do not send wrong lengths.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::oddities::{Bodies, Busy, Conditions, Heads, Oddities, Ranges, Tags, Times};
 
-/// What is served, and how often it was asked for.
+/// The object, and the counts of requests.
 pub struct Server {
     pub oddities: Oddities,
-    /// The object, and what takes its place.
+    /// The object, and its replacement.
     pub versions: [Vec<u8>; 2],
     requests: AtomicU64,
     gets: AtomicU64,
     tags: AtomicU64,
 }
 
-/// A request, as far as it matters.
+/// The relevant parts of a request.
 struct Request {
     method: String,
     path: String,
     headers: HashMap<String, String>,
 }
 
-/// The time that the object was written, in seconds since 1970.
+/// The time of the object's last change, in seconds since 1970.
 const WRITTEN: u64 = 1_700_000_000;
 
 impl Server {
-    /// Serves until the runtime ends; returns the address.
+    /// Serves until the runtime ends. Returns the address.
     pub async fn start(oddities: Oddities, versions: [Vec<u8>; 2]) -> (Arc<Self>, String) {
         let server = Server {
             oddities,
@@ -85,7 +85,7 @@ impl Server {
         }
     }
 
-    /// Headers and body.
+    /// Returns headers and body.
     fn answer(&self, request: &Request, number: u64) -> (String, Vec<u8>) {
         let odd = &self.oddities;
         let plain = |status: &str, more: &str| {
@@ -116,7 +116,7 @@ impl Server {
         let condition = request.headers.get("if-match");
         match odd.conditions {
             Conditions::Refused(status) if condition.is_some() => return plain(&format!("{status} No"), ""),
-            // Weak tags are never met (RFC 9110).
+            // Weak tags never match (RFC 9110).
             Conditions::Honest
                 if condition
                     .is_some_and(|wanted| Some(wanted) != tag.as_ref() || wanted.starts_with('W')) =>
@@ -234,7 +234,7 @@ async fn read(socket: &mut BufReader<TcpStream>) -> Option<Request> {
     Some(Request { method, path, headers })
 }
 
-/// Start and end of a range.
+/// Returns start and end of a range.
 fn range_of(header: &str, size: usize) -> Option<(usize, usize)> {
     let (start, last) = header.strip_prefix("bytes=")?.split_once('-')?;
     let range = match (start.parse::<usize>().ok(), last.parse::<usize>().ok()) {
@@ -246,7 +246,7 @@ fn range_of(header: &str, size: usize) -> Option<(usize, usize)> {
     Some(range).filter(|(start, end)| start < end)
 }
 
-/// A time as HTTP tells it.
+/// Formats a time for HTTP.
 fn http_date(seconds: u64) -> String {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

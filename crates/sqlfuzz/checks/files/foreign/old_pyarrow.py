@@ -1,6 +1,7 @@
-"""Writes Parquet files with the pyarrow of the environment that runs it. Each line of the input is a job: see `writers_apart.py`.
+"""Writes Parquet files with the pyarrow of the environment that runs it. Each line of the input is a job: see
+`writers_apart.py`.
 
-It uses what pyarrow 0.9 and Python 3.6 have.
+It uses only features of pyarrow 0.9 and Python 3.6.
 """
 
 import binascii
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 
 
 def types(name):
-    """The type of a column by its name."""
+    """Returns the type of a column by its name."""
     if name.startswith("decimal"):
         _, precision, scale = name.split(" ")
         return pa.decimal128(int(precision), int(scale))

@@ -1,4 +1,4 @@
-// Writes Parquet files with arrow-go and parquet-go. Each line of the input is a job: parts divided by tabs, see
+// Writes Parquet files with arrow-go and parquet-go. Each line of the input is a job: tab-separated parts, see
 // `writers_apart.py`.
 package main
 
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// The parts: where to, file of rows, library, version, bytes of pages, rows of row groups, dictionary, codec.
+// The parts: target, file of rows, library, version, bytes of pages, rows of row groups, dictionary, codec.
 func write(job []string) (err error) {
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -117,7 +117,7 @@ func bytesOf(text string) []byte {
 	return data
 }
 
-// A decimal as an integer of its last digit's unit.
+// Returns a decimal as an integer in units of its last digit.
 func unscaled(text string, scale int) *big.Int {
 	number, ok := new(big.Rat).SetString(text)
 	if !ok {
@@ -128,7 +128,7 @@ func unscaled(text string, scale int) *big.Int {
 	return number.Num()
 }
 
-// Precision and scale of a kind like "decimal 18 4".
+// Returns precision and scale of a kind like "decimal 18 4".
 func digits(kind string) (precision, scale int) {
 	fmt.Sscanf(kind, "decimal %d %d", &precision, &scale)
 	return precision, scale

@@ -61,7 +61,7 @@ func parquetGoValue(kind, text string) parquet.Value {
 	panic("no value for " + kind)
 }
 
-// Columns come in the order of their names.
+// Columns are in the order of their names.
 func writeParquetGo(out *os.File, read *rows, how options) error {
 	group := parquet.Group{}
 	for at, name := range read.names {

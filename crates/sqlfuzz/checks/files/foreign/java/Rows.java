@@ -1,6 +1,6 @@
-// Writes Parquet files with parquet-java. Each line of the input is a job: parts divided by tabs, see `writers_apart.py`.
+// Writes Parquet files with parquet-java. Each line of the input is a job: tab-separated parts, see `writers_apart.py`.
 //
-// It is compiled once for each version of the library, so it uses what version 1.8 has.
+// It is compiled once per version of the library, so it uses only features of version 1.8.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -39,7 +39,7 @@ public class Rows {
         }
     }
 
-    // The parts: where to, file of rows, file of the schema, version, bytes of row groups and pages, dictionary, codec.
+    // The parts: target, file of rows, file of the schema, version, bytes of row groups and pages, dictionary, codec.
     private static void write(String[] job) throws Exception {
         MessageType schema = MessageTypeParser.parseMessageType(new String(Files.readAllBytes(Paths.get(job[2]))));
         Configuration configuration = new Configuration(false);
@@ -104,7 +104,7 @@ public class Rows {
         return out;
     }
 
-    // Microseconds since 1970 as nanoseconds of a Julian day.
+    // Converts microseconds since 1970 to nanoseconds of a Julian day.
     private static byte[] int96(long microseconds) {
         long day = 86400000000L;
         ByteBuffer out = ByteBuffer.allocate(12).order(ByteOrder.LITTLE_ENDIAN);
