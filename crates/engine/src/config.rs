@@ -119,8 +119,8 @@ impl Default for RetryConfig {
     }
 }
 
-/// By default decoded arrays have no more than this for each processor. Measured: twice as much takes twice the memory and
-/// saves a tenth of the processor time of many scans of one table (`docs/memory.md`, "What decoded arrays bring").
+/// By default decoded arrays have no more than this per processor. Measured: twice as much takes twice the memory and
+/// saves a tenth of the processor time of many scans of one table (`docs/memory.md`, "Decoded arrays").
 const DECODED_BYTES_PER_PROCESSOR: u64 = 256 << 20;
 
 /// The default start size of the buffer per processor: enough for the chunks of some scans, and as much as

@@ -111,15 +111,15 @@ pub const SESSION_SETTINGS: &[SessionSetting] = &[
     },
     switch!(
         share_results,
-        "equal queries over the same versions of the same files that are under way at the same time run once, and so do equal aggregations and windows of one query"
+        "equal queries that run at the same time over the same versions of the same files run once, and so do equal aggregations and windows of one query"
     ),
     switch!(
         share_aggregates,
-        "queries under way at the same time that aggregate in the same way, with whatever filters, add up slices of a table once"
+        "queries that run at the same time and aggregate in the same way, with any filters, add up slices of a table once"
     ),
     switch!(
         share_filters,
-        "queries under way at the same time that filter by the same condition on strings, whatever else they do, evaluate it once"
+        "queries that run at the same time and filter by the same condition on strings evaluate it once"
     ),
     switch!(load_control, "queries wait for each other's memory and run again when it was refused them"),
     SessionSetting {

@@ -16,7 +16,7 @@ const REQUEST_BYTES_MIN: u64 = 1 << 20;
 /// a quarter, a scan's part of a chunk is one efficient request.
 const REQUESTS_PER_CHUNK: u64 = 4;
 
-/// Up to this size of chunks the time of queries depends on it by less than it varies anyway (`docs/order.md`).
+/// Up to this size of chunks the time of queries depends on it by less than it varies anyway (`docs/records/chunk-size.md`).
 const CHUNK_BYTES_MAX: u64 = 32 << 20;
 
 /// A point read is late when it has taken this many times as long as it takes alone.

@@ -47,7 +47,7 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
             scope: Scope::Startup,
             value: "BYTES",
             summary: "bytes of the buffer that are in use at first; more, while data are read or decoded again",
-            default: "256 MiB for each processor",
+            default: "256 MiB per processor",
         },
         set: |config, value| {
             config.buffer_start_bytes = bytes(value, 1..=BYTES_MAX)?;
@@ -212,7 +212,7 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
             scope: Scope::Startup,
             value: "PERCENT",
             summary: "percent of the buffer that decoded arrays may have",
-            default: "25, but no more than 256 MiB for each processor",
+            default: "25, but no more than 256 MiB per processor",
         },
         set: |config, value| {
             config.decoded_share_percent = number(value, 0..=100)?;
@@ -239,7 +239,7 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
             name: "point_latency_ms",
             scope: Scope::Startup,
             value: "MS",
-            summary: "milliseconds a point read may wait before loads are held back for it; 0 for never",
+            summary: "milliseconds that a point read may wait before loads are delayed for it; 0 for never",
             default: "20",
         },
         set: |config, value| {

@@ -1,5 +1,5 @@
 //! Results under other readings of open points of the paper, for the rows that do not agree: evidence for
-//! `docs/devices.md`.
+//! `docs/records/devices.md`.
 //!
 //! Readings are not adopted by their results: one that comes nearer to the paper is not better founded for
 //! that.
@@ -25,7 +25,7 @@ const READINGS: [(&str, Reading); 8] = [
 
 /// Prints a row for each; takes minutes. `COSCAN_READING` selects one by its prefix.
 #[test]
-#[ignore = "minutes: prints what docs/devices.md shows"]
+#[ignore = "minutes: prints what docs/records/devices.md shows"]
 fn what_other_readings_give() {
     let only = std::env::var("COSCAN_READING").unwrap_or_default();
     for (name, reading) in READINGS.iter().filter(|(name, _)| name.starts_with(&only)) {

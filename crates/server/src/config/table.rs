@@ -92,7 +92,7 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
     setting!(
         "users",
         "FILE",
-        "users and roles, as `coscan user` writes them; without it nobody is asked who they are",
+        "users and roles, as `coscan user` writes them; without it clients need no password",
         "none",
         |config, value| {
             config.users = Some(value.into());
@@ -102,7 +102,7 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
     setting!(
         "anonymous-role",
         "read|admin",
-        "what everybody may do where nobody is asked who they are",
+        "role of all clients if there is no file of users",
         "read",
         |config, value| match value {
             "read" | "admin" => {
@@ -171,7 +171,7 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
     setting!(
         "idle-timeout",
         "SECONDS",
-        "how long a connection may do nothing; 0 for ever",
+        "how long a connection may be idle; 0 is no limit",
         "0",
         |config, value| seconds(value, 0).map(|time| config.idle_timeout = time)
     ),
@@ -238,7 +238,7 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
     setting!(
         "statement-timeout",
         "SECONDS",
-        "how long a statement may take, waiting included; 0 for ever",
+        "how long a statement may take, waiting included; 0 is no limit",
         "0",
         |config, value| config.limits.set("statement-timeout", value)
     ),
