@@ -29,28 +29,28 @@ use tokio::sync::{Notify, Semaphore};
 
 use coscan_trace::{Record, Recorder};
 
-use crate::budget::Budget;
-use crate::catalog::Catalog;
-use crate::companions::Companions;
+use crate::buffer::budget::Budget;
+use crate::files::catalog::Catalog;
+use crate::buffer::extensions::Companions;
 use crate::config::EngineConfig;
-use crate::encoded::Piece;
+use crate::decode::encoded::Piece;
 use crate::environment::{Attempt, Audit, Environment, Host};
 use crate::error::{EngineError, panic_message};
-use crate::evicted::Evicted;
-use crate::footer::Footers;
-use crate::identity::LocalFile;
+use crate::buffer::evicted::Evicted;
+use crate::files::footer::Footers;
+use crate::files::identity::LocalFile;
 use crate::io::limit::TokenBucket;
 use crate::io::queue::{self, IoCounters, Queue, Request};
 use crate::io::shape::Shapes;
 use crate::io::{ReadError, Source};
-use crate::load_log::LoadLog;
+use crate::monitor::load_log::LoadLog;
 use crate::point::patience::Patience;
 use crate::point::reads::{BlockContext, Points, permits};
-use crate::registered::{Deferred, RegisteredSegment};
-use crate::stats::{DeviceUse, EngineStats, StoreUse, WorkCounters};
-use crate::store::{Part, Store};
+use crate::scan::registered::{Deferred, RegisteredSegment};
+use crate::monitor::stats::{DeviceUse, EngineStats, StoreUse, WorkCounters};
+use crate::decode::store::{Part, Store};
 use crate::sync::Mutex;
-use crate::table::File;
+use crate::files::table::File;
 use neighbours::Copies;
 
 /// The context of a load's request, which the I/O queue returns with the bytes.

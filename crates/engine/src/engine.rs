@@ -10,24 +10,24 @@ use object_store::ObjectMeta;
 use object_store::path::Path as Location;
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::account::QueryAccount;
-use crate::budget::files_share;
-use crate::catalog::CatalogSize;
-use crate::checked::CheckedRequest;
-use crate::chunks::{bundles, chunks, cut_parts};
+use crate::monitor::account::QueryAccount;
+use crate::buffer::budget::files_share;
+use crate::files::catalog::CatalogSize;
+use crate::scan::checked::CheckedRequest;
+use crate::files::chunks::{bundles, chunks, cut_parts};
 use crate::config::{EngineConfig, ReadLimit};
 use crate::driver::Driver;
 use crate::environment::Environment;
 use crate::environment::threads::Threads;
 use crate::error::EngineError;
-use crate::identity::{LocalFile, StoreId};
+use crate::files::identity::{LocalFile, StoreId};
 use crate::io::limit::TokenBucket;
 use crate::io::{DefaultReader, RangeReader};
-use crate::load_log::RecentLoads;
-use crate::request::ScanRequest;
+use crate::monitor::load_log::RecentLoads;
+use crate::scan::request::ScanRequest;
 use crate::scan::ScanHandle;
-use crate::stats::{DeviceUse, EngineStats, StoreUse};
-use crate::table::{FileHandle, FileSpec, address};
+use crate::monitor::stats::{DeviceUse, EngineStats, StoreUse};
+use crate::files::table::{FileHandle, FileSpec, address};
 
 /// The divisor of the budget that limits footers which were read past other caches. They are counted beside
 /// the budget.

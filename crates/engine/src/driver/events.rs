@@ -13,7 +13,7 @@ use super::LockedDriver;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
 use crate::point::patience::Patience;
-use crate::registered::RegisteredSegment;
+use crate::scan::registered::RegisteredSegment;
 
 /// The cause of an event, for the errors of scans that fail because of it.
 pub(super) enum Cause {

@@ -12,16 +12,16 @@ use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, LoadId, PartKey, PartLoad
 use super::events::Cause;
 use super::neighbours::Copies;
 use super::{Again, Arriving, IoContext, LoadContext, LockedDriver};
-use crate::budget::files_share;
-use crate::catalog::Forgotten;
-use crate::chunks::FileChunk;
-use crate::encoded::{Encoded, Piece};
+use crate::buffer::budget::files_share;
+use crate::files::catalog::Forgotten;
+use crate::files::chunks::FileChunk;
+use crate::decode::encoded::{Encoded, Piece};
 use crate::error::EngineError;
 use crate::io::ReadError;
 use crate::io::coalesce::coalesce;
 use crate::io::queue::{self, Outcome, Request};
-use crate::load_log::LoadSeen;
-use crate::table::{File, FileHandle, FileSpec};
+use crate::monitor::load_log::LoadSeen;
+use crate::files::table::{File, FileHandle, FileSpec};
 
 /// The bytes that each scan of a store whose level is found may have ahead: the data of 100 ms at 1 GB/s. The
 /// buffer's share may be less.

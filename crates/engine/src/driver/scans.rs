@@ -9,12 +9,12 @@ use coscan_core::{ChunkNo, Event, FailReason, PartKey, ScanId, TableId, WorkerNo
 
 use super::LockedDriver;
 use super::events::Cause;
-use crate::checked::{Bundles, CheckedRequest};
+use crate::scan::checked::{Bundles, CheckedRequest};
 use crate::error::EngineError;
 use crate::protocol::worker_slots::Delivery;
-use crate::registered::{Claim, RegisteredSegment};
-use crate::stats::ScanCounters;
-use crate::store::{Part, PinnedParts};
+use crate::scan::registered::{Claim, RegisteredSegment};
+use crate::monitor::stats::ScanCounters;
+use crate::decode::store::{Part, PinnedParts};
 
 impl LockedDriver<'_> {
     /// Raises the workspace of a worker's scan: decoding its chunk takes `bytes`, more than was reserved,

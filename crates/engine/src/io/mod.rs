@@ -39,7 +39,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use thiserror::Error;
 
 use crate::environment::Cancel;
-use crate::identity::{LocalFile, Version};
+use crate::files::identity::{LocalFile, Version};
 use crate::io::answer::may_be_repeated;
 use crate::io::same::Quirks;
 

@@ -15,7 +15,7 @@ use super::shape::Shapes;
 use super::{ReadError, Source};
 use crate::config::{ReadLimit, RetryConfig};
 use crate::environment::clock;
-use crate::identity::LocalFile;
+use crate::files::identity::LocalFile;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 

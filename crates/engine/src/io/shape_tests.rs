@@ -8,7 +8,7 @@ use object_store::memory::InMemory;
 
 use super::*;
 use crate::config::ByProfile;
-use crate::identity::LocalFile;
+use crate::files::identity::LocalFile;
 use crate::io::coalesce::REQUEST_BYTES_MAX;
 
 pub(crate) fn source(name: &str, local: Option<LocalFile>) -> Source {

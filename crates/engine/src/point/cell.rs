@@ -11,7 +11,7 @@ use coscan_core::ColumnNo;
 
 use super::decode::ColumnBytes;
 use super::pages::ColumnPages;
-use crate::encoded::{Encoded, Piece, are_in_memory};
+use crate::decode::encoded::{Encoded, Piece, are_in_memory};
 use crate::error::EngineError;
 use crate::protocol::handoff::{Gathering, Handoff, Outcome};
 

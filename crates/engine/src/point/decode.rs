@@ -19,12 +19,12 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::decoding::leaves;
+use crate::decode::decoding::leaves;
 use crate::error::{EngineError, SharedSource, panic_message};
-use crate::file_bytes::FileBytes;
-use crate::one_nan::with_one_nan;
-use crate::page_gate::PageGate;
-use crate::table::File;
+use crate::decode::file_bytes::FileBytes;
+use crate::decode::one_nan::with_one_nan;
+use crate::decode::page_gate::PageGate;
+use crate::files::table::File;
 
 /// The pages of one root column, by their offsets in the file.
 #[derive(Clone, Debug)]

@@ -14,13 +14,13 @@ use super::frames::{Answer, BLOCK_BYTES, Effects, ToRead, wanted};
 use super::pages::Pages;
 use super::reads::{BlockContext, Pending, Points};
 use crate::driver::{IoContext, LockedDriver};
-use crate::encoded::Encoded;
+use crate::decode::encoded::Encoded;
 use crate::error::EngineError;
 use crate::io::ReadError;
 use crate::io::coalesce::{Joins, coalesce};
 use crate::io::queue::{Outcome, Request};
-use crate::store::Part;
-use crate::table::File;
+use crate::decode::store::Part;
+use crate::files::table::File;
 
 /// Room grows in steps of this many bytes, so that not every point read causes an eviction.
 const ROOM_STEP: u64 = 1 << 20;

@@ -26,7 +26,7 @@ use coscan_pool::{
     PoolConfig, QueryId,
 };
 
-use crate::table::File;
+use crate::files::table::File;
 
 /// The bytes of a frame. Data pages have tens to hundreds of kilobytes. Larger blocks read more unneeded
 /// bytes; smaller ones make more requests to the pool.
@@ -326,10 +326,10 @@ pub(crate) fn wanted(blocks: &[u32], dictionaries: &[Range<u64>]) -> Vec<WantedB
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Catalog;
-    use crate::chunks::{bundles, chunks};
-    use crate::identity::StoreId;
-    use crate::table::FileSpec;
+    use crate::files::catalog::Catalog;
+    use crate::files::chunks::{bundles, chunks};
+    use crate::files::identity::StoreId;
+    use crate::files::table::FileSpec;
     use arrow::array::{ArrayRef, Int64Array, RecordBatch};
     use object_store::memory::InMemory;
     use object_store::{ObjectStore, ObjectStoreExt, path::Path};

@@ -36,7 +36,7 @@ use crate::decode::uncounted_bytes;
 use crate::driver::Driver;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::table::{File, FileHandle};
+use crate::files::table::{File, FileHandle};
 use cell::Gathered;
 use pages::Pages;
 use reads::permits;

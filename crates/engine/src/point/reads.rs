@@ -13,7 +13,7 @@ use coscan_pool::FrameNo;
 use super::cell::Cell;
 use super::frames::{BLOCK_BYTES, Frames};
 use crate::error::EngineError;
-use crate::table::File;
+use crate::files::table::File;
 
 /// The unit of room for point reads that wait for it, in bytes.
 const PERMIT_BYTES: u64 = 1 << 10;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::SchemaRef;
 use coscan_core::DeliveryOrder;
 
-use crate::table::FileHandle;
+use crate::files::table::FileHandle;
 
 /// A scan to register.
 #[derive(Clone, Debug)]

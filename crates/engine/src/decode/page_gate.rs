@@ -14,9 +14,9 @@ use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ColumnChunkMetaData;
 
-use crate::delta_strings::{are_delta_strings, string_bytes};
-use crate::file_bytes::FileBytes;
-use crate::page_header::PageHeader;
+use crate::decode::delta_strings::{are_delta_strings, string_bytes};
+use crate::decode::file_bytes::FileBytes;
+use crate::decode::page_header::PageHeader;
 use crate::sync::Mutex;
 
 /// The bytes that one value of a nested column may take while its levels are assembled.

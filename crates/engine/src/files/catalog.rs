@@ -20,9 +20,9 @@ use coscan_core::{ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ConfigError, StoreN
 use object_store::ObjectMeta;
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::chunks::FileChunk;
-use crate::identity::{StoreId, Version};
-use crate::table::{Column, File, FileHandle, FileId, FileSpec, KnownStore, Opened, booked_bytes};
+use crate::files::chunks::FileChunk;
+use crate::files::identity::{StoreId, Version};
+use crate::files::table::{Column, File, FileHandle, FileId, FileSpec, KnownStore, Opened, booked_bytes};
 
 /// A table is retired when its forgotten files have this many more chunk numbers than its known ones.
 const DEAD_CHUNKS: u32 = 1024;

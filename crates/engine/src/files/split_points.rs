@@ -6,7 +6,7 @@
 
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::key_pages::KeyPages;
+use crate::files::key_pages::KeyPages;
 
 /// The number of largest columns at whose pages split points are chosen.
 const COLUMNS_LOOKED_AT: usize = 8;

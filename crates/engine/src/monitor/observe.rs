@@ -11,7 +11,7 @@ use coscan_core::{ChunkNo, ColumnNo, Policy, TableId, Usage};
 
 use crate::driver::State;
 use crate::engine::Engine;
-use crate::stats::{EngineStats, ScanMetrics};
+use crate::monitor::stats::{EngineStats, ScanMetrics};
 
 /// The result of [`Engine::observe`].
 #[derive(Clone, Debug)]

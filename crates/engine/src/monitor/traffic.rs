@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use coscan_core::{ChunkNo, TableId};
 
 use crate::engine::Engine;
-use crate::registered::RegisteredSegment;
-use crate::table::FileHandle;
+use crate::scan::registered::RegisteredSegment;
+use crate::files::table::FileHandle;
 
 /// Some root columns of a chunk, by its position among the chunks of the file.
 #[derive(Clone, Copy, Debug)]

@@ -226,7 +226,7 @@ mod tests {
         let end = at + len;
         let mut pages = Vec::new();
         while at < end {
-            let header = crate::page_header::PageHeader::read(&bytes[at as usize..]).unwrap();
+            let header = crate::decode::page_header::PageHeader::read(&bytes[at as usize..]).unwrap();
             let next = at + header.len as u64 + header.compressed;
             pages.push(bytes.slice(at as usize..next as usize));
             at = next;

@@ -1,6 +1,6 @@
 //! A known file: the positions of its parts, the rows of its chunks, and its decoding.
 //!
-//! [`Catalog`](crate::catalog::Catalog) has the known files.
+//! [`Catalog`](crate::files::catalog::Catalog) has the known files.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,10 +15,10 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
-use crate::chunks::{ChunkRows, FileChunk};
-use crate::decoding::Decoding;
+use crate::files::chunks::{ChunkRows, FileChunk};
+use crate::decode::decoding::Decoding;
 use crate::error::{EngineError, SharedSource};
-use crate::identity::{LocalFile, LocalVersion, StoreId, Version, names_version};
+use crate::files::identity::{LocalFile, LocalVersion, StoreId, Version, names_version};
 use crate::io::fit::cost_bytes;
 use crate::io::same::Quirks;
 use crate::io::{BUFFER_SLACK, ReadError, Source};

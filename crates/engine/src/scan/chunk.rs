@@ -14,13 +14,13 @@ use arrow::array::ArrayRef;
 use crate::decode::Decoded;
 use crate::driver::Driver;
 use crate::error::EngineError;
-use crate::file_read::FileRead;
-use crate::packing::unpacked;
+use crate::files::file_read::FileRead;
+use crate::decode::packing::unpacked;
 use crate::protocol::worker_slots::PartsPoll;
-use crate::registered::{Claim, Deferred, RegisteredSegment};
-use crate::request::ChunkRequest;
-use crate::stats::ScanCounters;
-use crate::store::{Part, PinnedParts};
+use crate::scan::registered::{Claim, Deferred, RegisteredSegment};
+use crate::scan::request::ChunkRequest;
+use crate::monitor::stats::ScanCounters;
+use crate::decode::store::{Part, PinnedParts};
 
 /// A chunk of a scan, in the scan's columns. It is released when its worker asks for the next one, or when it
 /// is dropped. Small chunks that are read together are released with the last of them.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::decoding::Decoding;
-use crate::table::{File, FileHandle};
+use crate::decode::decoding::Decoding;
+use crate::files::table::{File, FileHandle};
 use coscan_core::ColumnNo;
 
 /// The read of one file.

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use crate::stats::{ScanCounters, ScanMetrics};
+use crate::monitor::stats::{ScanCounters, ScanMetrics};
 use crate::sync::Mutex;
 
 /// The account of one query.

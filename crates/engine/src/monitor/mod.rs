@@ -1,0 +1,7 @@
+//! Counters, metrics and views of a running engine. Nothing here changes a decision.
+
+pub(crate) mod account;
+pub(crate) mod load_log;
+pub(crate) mod observe;
+pub(crate) mod stats;
+pub(crate) mod traffic;
