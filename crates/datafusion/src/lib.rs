@@ -11,6 +11,7 @@
 
 mod clustered;
 mod determined;
+mod eligibility;
 mod error;
 mod file;
 mod held_back;
@@ -21,6 +22,7 @@ mod lock;
 mod made_once;
 mod one_input;
 mod one_nan;
+pub mod options;
 mod ordered;
 mod overflow;
 pub mod rule;
@@ -28,6 +30,7 @@ mod scan;
 mod session;
 mod shared_result;
 mod shared_subplan;
+mod stores;
 mod table;
 
 pub use coscan_sql::sql;
@@ -43,7 +46,7 @@ pub use session::any_case::AnyCaseSchema;
 pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::install;
 pub use session::mended::with_mended_planning;
-pub use session::options::{self, CoscanOptions};
-pub use session::stores::{EnvironmentStores, SharedStores, store_for};
+pub use options::CoscanOptions;
+pub use stores::{EnvironmentStores, SharedStores, store_for};
 pub use shared_result::result_taken_from;
 pub use table::listing::table_files;

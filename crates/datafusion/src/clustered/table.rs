@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::clustered::ClusteredWith;
-use crate::rule::eligibility;
+use crate::eligibility;
 use crate::table::files::FilesTable;
 
 /// The table option of a declaration.

@@ -56,7 +56,7 @@ pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool
 const PATTERN_BYTES_MAX: usize = 256;
 
 /// Returns whether Arrow compares any two values of the type.
-pub(super) fn compares(data_type: &DataType) -> bool {
+pub(crate) fn compares(data_type: &DataType) -> bool {
     match data_type {
         DataType::Boolean | DataType::FixedSizeBinary(_) => true,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,

@@ -66,6 +66,6 @@ impl fmt::Display for Reason {
 }
 
 /// Fails if the expression has another value each time it is evaluated.
-pub(super) fn not_volatile(expr: &Arc<dyn PhysicalExpr>) -> Result<(), Reason> {
+pub(crate) fn not_volatile(expr: &Arc<dyn PhysicalExpr>) -> Result<(), Reason> {
     if is_volatile(expr) { Err(Reason::Volatile(expr.to_string())) } else { Ok(()) }
 }

@@ -19,7 +19,7 @@ use datafusion::physical_expr::expressions::{Column, IsNotNullExpr, Literal};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 
-use crate::rule::eligibility::decided_by_statistics;
+use crate::eligibility::decided_by_statistics;
 
 /// The statistics of a file.
 pub(crate) struct Statistics<'a> {

@@ -12,7 +12,7 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::parquet::schema::types::SchemaDescriptor;
 
 use crate::lock::lock;
-use crate::rule::eligibility::short_decimal;
+use crate::eligibility::short_decimal;
 
 /// The type as which INT96 timestamps are read.
 #[derive(Debug)]

@@ -49,8 +49,8 @@ use crate::file::table_root::table_root;
 use crate::file::variant::Variant;
 use crate::file::version::{Version, Versions, forget_other_version};
 use crate::file::view::Views;
-use crate::session::options::{CoscanOptions, POINT_THRESHOLD};
-use crate::session::stores::{is_plain_local, store_id};
+use crate::options::{CoscanOptions, POINT_THRESHOLD};
+use crate::stores::{is_plain_local, store_id};
 use crate::table::footers::FooterReaders;
 
 /// Everything that is the same for all files of a scan.
@@ -88,7 +88,7 @@ pub(crate) struct FilePlanner {
     /// The trials of the predicate's conjuncts that joins fill, in their order.
     trials: Vec<Arc<Trial>>,
     rows_dropped: Count,
-    /// See [`crate::session::options::POINT_THRESHOLD`].
+    /// See [`crate::options::POINT_THRESHOLD`].
     pub(crate) point_threshold: u64,
     /// Whether the cost of requests decides about point reads, too. False if `point_threshold` was set by the
     /// user.

@@ -22,7 +22,7 @@ use crate::file::conditions::{Condition, Conditions, all_match, is_true};
 use crate::file::dictionaries::Answers;
 use crate::file::packed::unpacked_batch;
 use crate::file::shared_answers::Conjunct;
-use crate::rule::eligibility::cannot_fail;
+use crate::eligibility::cannot_fail;
 
 /// The conjuncts of a filter in terms of the scan's batches.
 #[derive(Debug)]

@@ -27,7 +27,7 @@ use super::run::About;
 use super::view;
 use crate::error::panic_text;
 use crate::one_input::without;
-use crate::session::options::CoscanOptions;
+use crate::options::CoscanOptions;
 
 /// Limit of the plan text that names a query.
 const TEXT_MAX: usize = 240;

@@ -9,7 +9,7 @@ use datafusion::common::{Result, plan_err};
 
 use super::lender::Lender;
 use super::state::Line;
-use crate::session::options::CoscanOptions;
+use crate::options::CoscanOptions;
 
 /// The name of the table function.
 pub(crate) const NAME: &str = "coscan_queries";

@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use super::eligibility;
+use crate::eligibility;
 use crate::kept_bytes::{KeptBytes, What};
 use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;

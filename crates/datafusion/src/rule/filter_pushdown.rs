@@ -19,7 +19,7 @@ use datafusion::physical_plan::filter_pushdown::PushedDown;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use super::eligibility::{self, Reason};
+use crate::eligibility::{self, Reason};
 use crate::scan::CScan;
 
 /// Returns a cooperative scan that filters, in place of `filter` over a scan of `config`; `None` if the

@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 
-use super::eligibility;
+use crate::eligibility;
 use super::placed_filters::{placed, removed};
 use crate::file::known_keys::keeps;
 use crate::key_filter::{KeyFilter, KeyFilters};

@@ -13,7 +13,8 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-use super::{eligibility, ordered};
+use super::ordered;
+use crate::eligibility;
 use crate::one_input::with_children;
 use crate::ordered::Step;
 use crate::scan::CScan;

@@ -26,7 +26,6 @@ mod aside;
 pub(crate) mod build_sides;
 pub(crate) mod claims;
 mod deferred;
-pub(crate) mod eligibility;
 mod expressions;
 mod filter_pushdown;
 pub(crate) mod foreign;
@@ -64,9 +63,10 @@ use self::aside::{put_back, set_aside};
 use self::deferred::deferred;
 use self::foreign::Declared;
 use self::read_once::read_once;
+use crate::eligibility;
 use crate::ordered::{OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec};
 use crate::scan::CScan;
-use crate::session::options::{CoscanOptions, OrderAware};
+use crate::options::{CoscanOptions, OrderAware};
 
 /// Makes every eligible scan of Parquet files in `plan` cooperative, reading through `engine`.
 ///

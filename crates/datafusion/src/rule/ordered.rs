@@ -31,7 +31,8 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProperties};
 
 use super::deferred::DeferredExec;
-use super::{eligibility, with_narrow_arithmetic};
+use super::with_narrow_arithmetic;
+use crate::eligibility;
 use crate::clustered::{ClusteredWith, matches_declared};
 use crate::key_filter::KeyFiltersExec;
 use crate::one_input::with_children;
@@ -40,7 +41,7 @@ use crate::ordered::{
     OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec, Step, sort_chunks,
 };
 use crate::scan::CScan;
-use crate::session::options::OrderAware;
+use crate::options::OrderAware;
 
 /// Nodes of one input each, from the top down.
 type Nodes = Vec<Arc<dyn ExecutionPlan>>;

@@ -40,7 +40,7 @@ use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use crate::file::plan::FilePlanner;
 use crate::file::request::FileRequest;
 use crate::file::shared_answers::SharedAnswers;
-use crate::rule::eligibility;
+use crate::eligibility;
 use crate::scan::execution::Executions;
 use crate::scan::first::WantedFirst;
 use crate::scan::metrics::ScanCounters;

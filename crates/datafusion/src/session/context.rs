@@ -18,8 +18,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::error::from_engine;
 use crate::load_control::{QueryPool, lender_of};
 use crate::session::install::install;
-use crate::session::options::CoscanOptions;
-use crate::session::stores::EnvironmentStores;
+use crate::options::CoscanOptions;
+use crate::stores::EnvironmentStores;
 use crate::session::url_tables::with_url_tables;
 
 /// A DataFusion session whose scans are cooperative, and the engine that they use.
@@ -126,7 +126,7 @@ pub struct CoscanContextBuilder {
 }
 
 impl CoscanContextBuilder {
-    /// Sets `coscan.<name>`, like `SET`; see [`crate::session::options::settings`].
+    /// Sets `coscan.<name>`, like `SET`; see [`crate::options::settings`].
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
         self

@@ -10,7 +10,7 @@ use crate::clustered::ClusteredTables;
 use crate::load_control;
 use crate::rule::CooperativeScans;
 use crate::session::mended::{with_mended_planner, with_mended_rules};
-use crate::session::options::CoscanOptions;
+use crate::options::CoscanOptions;
 use crate::shared_result;
 use crate::shared_subplan::SubplanPlanner;
 use crate::table::factory::{FilesTables, PARQUET, with_mended_tables};

@@ -25,7 +25,7 @@ use crate::determined::is_determined;
 use crate::rule::{eligibility, foreign};
 use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;
-use crate::session::stores::{is_plain_local, store_id};
+use crate::stores::{is_plain_local, store_id};
 
 /// A query, as far as its plan identifies it.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ use crate::rule::CooperativeScans;
 use crate::rule::build_sides::BuildSides;
 use crate::rule::claims::TrueClaims;
 use crate::rule::sorted_inputs::SortedInputs;
-use crate::session::options::CoscanOptions;
+use crate::options::CoscanOptions;
 
 /// A result with a limit of at most so many rows is small.
 const ROWS_MAX: usize = 10_000;

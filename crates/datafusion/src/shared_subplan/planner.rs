@@ -13,7 +13,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use super::node::NodePlanner;
 use super::repeated::with_shared_subplans;
-use crate::session::options::CoscanOptions;
+use crate::options::CoscanOptions;
 
 /// Plans as DataFusion does. Shares repeated subplans if `coscan.share_results` is on.
 #[derive(Debug)]

@@ -1,6 +1,10 @@
 //! Object stores by address: `s3://`, `gs://`, `az://` and `http(s)://`, with credentials and endpoints from
 //! the usual environment variables.
 
+pub(crate) mod bounded_store;
+pub(crate) mod presigned;
+pub(crate) mod remote;
+
 use std::sync::Arc;
 
 use coscan_engine::StoreId;
@@ -17,9 +21,9 @@ use object_store::http::HttpBuilder;
 use object_store::local::LocalFileSystem;
 use url::{Position, Url};
 
-use crate::session::bounded_store::bounded;
-use crate::session::presigned::{Queries, QueryConnector, has_query};
-use crate::session::remote::{RemoteStore, Repeating, no_other_retries};
+use crate::stores::bounded_store::bounded;
+use crate::stores::presigned::{Queries, QueryConnector, has_query};
+use crate::stores::remote::{RemoteStore, Repeating, no_other_retries};
 
 /// The stores of a session. An unregistered store is configured from the environment at first use, by
 /// `register_parquet`, `CREATE EXTERNAL TABLE` or `SELECT ... FROM 's3://...'`.

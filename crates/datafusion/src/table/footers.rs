@@ -27,7 +27,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::rule::eligibility::reads_files_only;
+use crate::eligibility::reads_files_only;
 
 /// The version of cache entries whose metadata came through [`coscan_parquet`]. The cache compares only sizes
 /// and times.

@@ -12,7 +12,7 @@ use glob::{MatchOptions, Pattern};
 use url::{Position, Url};
 
 use super::hidden::is_hidden;
-use crate::session::presigned;
+use crate::stores::presigned;
 
 /// Names may contain any character, and a star does not match a leading dot.
 const MATCHED: MatchOptions = MatchOptions {
