@@ -18,7 +18,7 @@ use crate::part::PartKey;
 use crate::policy::Policy;
 use crate::set::ColumnSet;
 use crate::state::{Load, State, StoreLimits};
-use crate::time::Instant;
+use coscan_base::Instant;
 
 /// The active buffer manager: chooses reads, deliveries and evictions for any number of scans over any number
 /// of tables, under one byte budget.

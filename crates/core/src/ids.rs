@@ -3,29 +3,7 @@
 //! The host names tables and scans, the core names loads. Chunks, columns, pages and workers are positions
 //! counted from zero.
 
-/// Declares an identifier: an integer type with a prefix for display. For the crates of the workspace.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! identifier {
-    ($(#[$doc:meta])* $name:ident($inner:ty), $prefix:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub $inner);
-
-        impl $name {
-            /// The number as an index.
-            pub const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, concat!($prefix, "{}"), self.0)
-            }
-        }
-    };
-}
+use coscan_base::identifier;
 
 identifier!(
     /// A table, named by the host; never used twice.

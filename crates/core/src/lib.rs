@@ -39,9 +39,9 @@ pub mod sharing;
 pub mod state;
 pub mod table;
 mod text;
-mod time;
 
 pub use abm::Abm;
+pub use coscan_base::{Instant, Span};
 pub use action::{Action, FailReason, PartLoad};
 pub use config::AbmConfig;
 pub use error::ConfigError;
@@ -56,4 +56,3 @@ pub use policy::Policy;
 pub use registry::PolicyName;
 pub use set::{ChunkSet, ColumnSet};
 pub use state::StoreLimits;
-pub use time::{Instant, Span};

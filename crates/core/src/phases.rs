@@ -13,7 +13,7 @@
 //! This module queues nothing and reads no clock: the host asks before it starts a bulk read. Cost: constant.
 
 use crate::error::ConfigError;
-use crate::time::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 /// The maximum length of a point phase, in targets.
 pub const LENGTH: u64 = 4;

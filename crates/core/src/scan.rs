@@ -6,7 +6,7 @@ use crate::event::{DeliveryOrder, MatchingChunks, ScanSpec};
 use crate::ids::{ChunkNo, ScanId, TableId, WorkerNo};
 use crate::interest::ScanSlot;
 use crate::set::{ChunkSet, ColumnSet};
-use crate::time::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 /// The state of a scan's worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

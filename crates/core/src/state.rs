@@ -14,7 +14,7 @@ use crate::recency::Recency;
 use crate::scan::{Scan, WorkerState};
 use crate::set::ColumnSet;
 use crate::table::{Ahead, Interest, Table};
-use crate::time::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 /// The divisor of the buffer that bounds the small chunks read ahead for all scans together.
 const AHEAD_BUFFER_SHARE: u64 = 8;

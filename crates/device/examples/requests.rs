@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p coscan-device --example requests`
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 use coscan_device::{DeviceModel, DeviceSpec, Request, RequestId, SpecError, Transfer};
 
 const REQUESTS: u64 = 100;

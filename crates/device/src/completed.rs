@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use coscan_core::Instant;
+use coscan_base::Instant;
 
 use crate::Completion;
 

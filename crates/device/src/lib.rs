@@ -30,13 +30,12 @@ pub mod replay;
 mod sharing;
 mod solid_state;
 mod spec;
-pub mod statistics;
 mod transfer;
 mod wrap;
 
 use std::fmt::Debug;
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 pub use error::{Part, SpecError};
 pub use raid::RaidLevel;

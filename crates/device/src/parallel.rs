@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use crate::completed::Completed;
 use crate::transfer::{BusyTime, transfer_time};

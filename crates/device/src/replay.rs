@@ -4,7 +4,7 @@
 //! in hexadecimal. Bit 0 of the flags is set for a read. Blocks are of 512 bytes. The rest of the line is
 //! ignored, as in DiskSim. The module is pure: text in, requests out.
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use crate::hard_disk::BLOCK_BYTES;
 use crate::{Device, Request, RequestId, Transfer};

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 /// Fractional binary digits of a nanosecond in times and service. Jobs end between nanoseconds. If the others
 /// continued only from the next whole one, every end would waste some capacity.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use crate::transfer::{BusyTime, transfer_time};
 use crate::{Completion, Device, Request, RequestId, Transfer};

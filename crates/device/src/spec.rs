@@ -2,7 +2,7 @@
 //!
 //! The caller reads them from files, with units.
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use crate::Device;
 use crate::disk::SeekDisk;

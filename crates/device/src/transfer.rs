@@ -1,6 +1,6 @@
 //! Conversion of bytes and bandwidth to time, in whole numbers, and the account of a device's busy time.
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 const NANOS_PER_S: u128 = 1_000_000_000;
 

@@ -1,7 +1,7 @@
 //! The hard disk against external figures: the consequences of the Atlas 10K's parameters, and the results of
 //! DiskSim 4.0 for the same requests.
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 use coscan_device::hard_disk::{BLOCK_BYTES, HardDiskModel, ReadAhead, Schedule, TrackOrder, atlas10k};
 use coscan_device::hard_disk::{atlas10k2, atlas10k3};
 use coscan_device::replay::{Arrival, read_disksim_trace, replay};

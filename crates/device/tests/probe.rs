@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
-use coscan_core::Span;
+use coscan_base::Span;
 use coscan_device::probe::{Boundary, ProbeOptions, Profile, Search, Simulated, find_boundary, probe};
 use coscan_device::{Boundaries, Delay, DeviceModel, DeviceSpec, SolidStateModel};
 

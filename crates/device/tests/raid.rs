@@ -2,7 +2,7 @@
 //! number of requests served at once (Cooperative Scans 2004, §3.2, Table 3). Each request lies at a place
 //! without earlier requests, so that each access costs a seek.
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 use coscan_device::{
     Completion, DeviceModel, DeviceSpec, RaidLevel, Request, RequestId, SpecError, Transfer,
 };

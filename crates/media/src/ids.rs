@@ -1,6 +1,6 @@
 //! Identifiers: integers, each with its own type, given by the host.
 
-use coscan_core::identifier;
+use coscan_base::identifier;
 
 identifier!(
     /// A fragment: contiguous data on one medium that one request fetches.

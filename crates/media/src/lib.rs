@@ -43,7 +43,7 @@ pub mod offline;
 mod policy;
 mod scheduler;
 
-pub use coscan_core::{Instant, Span};
+pub use coscan_base::{Instant, Span};
 pub use ids::{DriveId, FragmentId, ListId, MediumId, UserId};
 pub use model::{Library, LibraryError, Price};
 pub use policy::registry;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use crate::ids::{DriveId, FragmentId, MediumId};
 use crate::model::Library;

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_pool::locality::{LocalReplacement, Pattern};
 use coscan_pool::{

@@ -3,7 +3,7 @@
 //! The host names queries, file instances and files. It must use each name of a query or an instance once.
 //! The pool answers with [`action`](crate::action)s.
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use crate::ids::{FileId, FrameNo, InstanceId, QueryId};
 use crate::locality::{LocalReplacement, Pattern};

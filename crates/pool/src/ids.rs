@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use coscan_core::identifier;
+use coscan_base::identifier;
 
 identifier!(
     /// One execution of a query, named by the host.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use coscan_core::Instant;
+use coscan_base::Instant;
 
 use crate::action::Action;
 use crate::allocation::load_control::LoadControl;

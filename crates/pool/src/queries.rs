@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::event::{Access, Demand};
 use crate::ids::{FileId, FrameNo, InstanceId, PageId, QueryId};
 use crate::locality::{LocalReplacement, Pattern};
-use coscan_core::Span;
+use coscan_base::Span;
 
 /// A file opened by a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use Trait::{Offline, PageLevel};
-pub use coscan_core::registry::{PolicyInfo, PolicyKind, Trait};
+pub use coscan_base::policy::{PolicyInfo, PolicyKind, Trait};
 
 use crate::allocation::AllocationPolicy;
 use crate::allocation::dbmin::Dbmin;

@@ -1,6 +1,6 @@
 //! Facts of a pool, for policies.
 
-use coscan_core::Instant;
+use coscan_base::Instant;
 
 use crate::frames::Frames;
 use crate::queries::Queries;

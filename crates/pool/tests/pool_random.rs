@@ -3,7 +3,7 @@
 
 mod pool_host;
 
-use coscan_core::Span;
+use coscan_base::Span;
 use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_pool::locality::{LocalReplacement, Pattern};
 use coscan_pool::{

@@ -1,6 +1,6 @@
 //! Summaries of several values: a figure over seeds, and its name.
 
-pub use coscan_device::statistics::{median, quantile};
+pub use coscan_base::statistics::{median, quantile};
 
 /// A figure that every run has.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ use crate::config::AbmConfig;
 use crate::ids::{ScanId, TableId, WorkerNo};
 use crate::policy::SharingPolicy;
 use crate::state::State;
-use crate::time::Instant;
+use coscan_base::Instant;
 
 /// The facts, the policy, and the notes of the mechanism.
 #[derive(Clone, Debug)]

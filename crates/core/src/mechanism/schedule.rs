@@ -8,7 +8,7 @@ use crate::part::Target;
 use crate::policy::{Among, LoadChoice};
 use crate::scan::WorkerState;
 use crate::sharing::candidates::{first_unsupplied, least_wanted};
-use crate::time::Instant;
+use coscan_base::Instant;
 
 impl Mechanism {
     /// Issues loads while the policy wants any, slots are free and room can be made.

@@ -24,7 +24,7 @@ use crate::policy::LoadChoice;
 use crate::replacement::next_use::NextUse;
 use crate::scan::Scan;
 use crate::state::State;
-use crate::time::Instant;
+use coscan_base::Instant;
 
 /// A choice of the parts to evict while scans read independently. It gets the notifications of a
 /// [`SharingPolicy`](crate::policy::SharingPolicy). The question has no default.

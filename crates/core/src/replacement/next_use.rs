@@ -22,7 +22,7 @@ use crate::interest::ScanSlot;
 use crate::scan::Scan;
 use crate::set::ChunkSet;
 use crate::state::State;
-use crate::time::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 /// The weight of the known pace against one more sample.
 const MEMORY: u64 = 7;

@@ -19,7 +19,7 @@ use crate::eviction::Victims;
 use crate::ids::{ChunkNo, TableId};
 use crate::part::PartKey;
 use crate::state::State;
-use crate::time::Instant;
+use coscan_base::Instant;
 
 /// The number of candidates that are compared for one victim.
 const CANDIDATES: usize = 10;

@@ -23,7 +23,7 @@ use crate::ids::{ChunkNo, TableId};
 use crate::nodes::Nodes;
 use crate::part::PartKey;
 use crate::state::State;
-use crate::time::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 const SLICE: Span = Span::from_millis(100);
 const GROUPS: u32 = 10;

@@ -35,7 +35,7 @@ use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;
 use crate::table::Table;
-use crate::time::Instant;
+use coscan_base::Instant;
 
 /// The elevator policy: a sweep per table.
 #[derive(Clone, Debug, Default)]

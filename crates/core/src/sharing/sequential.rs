@@ -20,7 +20,7 @@ use crate::policy::{Among, LoadChoice, SharingPolicy};
 use crate::replacement::Replacement;
 use crate::scan::Scan;
 use crate::state::State;
-use crate::time::Instant;
+use coscan_base::Instant;
 
 /// The choice of the chunk at which a scan begins.
 pub trait Start: Clone + Debug + Default + Send + 'static {

@@ -8,7 +8,7 @@ mod bus;
 
 use std::collections::VecDeque;
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use self::bus::Move;
 use super::cache::{Cache, Hit, State};

@@ -4,7 +4,7 @@
 //! measured on one drive for DiskSim (CMU-PDL-08-101). The other drives lack such figures. They are derived
 //! from the tables of Schindler et al. (FAST 2002 and VLDB 2003), and each number names its source.
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use super::geometry::{TrackOrder, Zone};
 use super::model::{DiskBus, DiskCache, DiskOverheads, HardDiskModel, ReadAhead};

@@ -3,7 +3,7 @@
 //! The mechanism moves in steps: a seek, the wait for a sector, then sector after sector. The drive decides
 //! what to do with a sector that passes.
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use super::Picos;
 use super::geometry::{Geometry, Track};

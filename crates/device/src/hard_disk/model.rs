@@ -1,6 +1,6 @@
 //! A hard disk as plain numbers, and their checks.
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use super::geometry::{Geometry, TrackOrder, Zone};
 use super::schedule::Schedule;

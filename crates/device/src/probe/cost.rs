@@ -3,7 +3,7 @@
 use super::profile::{Estimate, Latency, Profile};
 use super::rank::median_bounds;
 use super::{ProbeError, ProbeOptions, Sample, Target, anywhere};
-use crate::statistics::{median, quantile};
+use coscan_base::statistics::{median, quantile};
 
 /// Number of resamplings of the times, for the bounds of the line.
 const RESAMPLES: usize = 200;

@@ -4,7 +4,7 @@
 use super::profile::{Depth, Estimate, Large, Profile, Regime, Throughput};
 use super::rank::{shift, z_above};
 use super::{ProbeError, ProbeOptions, Sample, Target, anywhere};
-use crate::statistics::median;
+use coscan_base::statistics::median;
 
 /// Size of the requests, where the device is large enough.
 const REQUEST_BYTES: u64 = 64 << 10;

@@ -1,6 +1,6 @@
 //! Tests and bounds for times. Times have long tails, so all functions use ranks.
 
-use crate::statistics::median;
+use coscan_base::statistics::median;
 
 /// The distance of the times of `a` above those of `b`, in standard deviations under chance: the Mann-Whitney
 /// test with ties, normal approximation. Zero if either is empty or all are equal.

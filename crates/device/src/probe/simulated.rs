@@ -1,6 +1,6 @@
 //! A modelled device as a target: requests in virtual time, one after the other or several at once.
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use super::{ProbeError, Run, Sample, Target};
 use crate::{Device, Request, RequestId, Transfer};

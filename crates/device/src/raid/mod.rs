@@ -9,7 +9,7 @@ mod striping;
 
 use std::collections::BTreeMap;
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use crate::completed::Completed;
 use crate::transfer::BusyTime;

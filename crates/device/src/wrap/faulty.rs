@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use crate::{Completion, Device, Request, RequestId, SpecError};
 

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use crate::completed::Completed;
 use crate::transfer::transfer_time;

@@ -3,7 +3,7 @@
 //!
 //! Delays and prices are inputs, because providers change both and they differ by region and class.
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use super::{LibraryError, Price, check_drives, check_rate, check_time, time_for};
 

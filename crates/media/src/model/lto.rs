@@ -11,7 +11,7 @@
 //! zone at either end of the tape is the outer 2 % of the LPOS range. Rewinding at an unload takes the stated
 //! rewind time in proportion to the LPOS.
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use super::{LibraryError, Switch, check_drives, check_rate, time_for};
 

@@ -17,7 +17,7 @@ pub use lto::{Lto, LtoGeneration};
 pub use price::Price;
 pub use robot::Robot;
 
-use coscan_core::Span;
+use coscan_base::Span;
 use thiserror::Error;
 
 /// A library with checked numbers.

@@ -7,7 +7,7 @@
 //! `exchange` is the part of a switch that needs an arm. It is zero for the devices of the paper, which gives
 //! the sum only.
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use super::{LibraryError, Switch, check_drives, check_rate, check_time, time_for};
 

@@ -14,7 +14,7 @@ mod view;
 
 use std::fmt::{self, Debug};
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use crate::ids::{DriveId, FragmentId, ListId};
 

@@ -18,7 +18,7 @@
 //! The scheduler overrides the policy for lists that have waited too long. **Cost:** a decision on the
 //! mounted medium is linear in its wanted fragments, a switch linear in all wanted fragments.
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use super::view::View;
 use super::{Choice, Demand, MediaPolicy, Why};

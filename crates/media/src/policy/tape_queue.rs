@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use coscan_core::Span;
+use coscan_base::Span;
 
 use super::view::View;
 use super::{Choice, Demand, MediaPolicy, Why};
@@ -100,7 +100,7 @@ impl MediaPolicy for TapeQueue {
             return if view.has_room(next) { Choice::Fetch(next, why) } else { Choice::Wait(None) };
         }
         let mut deadline = None;
-        let mut due: Option<(coscan_core::Instant, MediumId, Why)> = None;
+        let mut due: Option<(coscan_base::Instant, MediumId, Why)> = None;
         for wanted in view.media().filter(|wanted| view.free_for(wanted.medium, drive)) {
             let waited = view.now().since(wanted.oldest);
             let why = if wanted.bytes >= self.config.due_bytes || wanted.fragments >= self.config.due_requests
@@ -110,7 +110,7 @@ impl MediaPolicy for TapeQueue {
                 Why::QueueOld { waited }
             } else {
                 let at = wanted.oldest + self.config.due_age;
-                deadline = Some(deadline.map_or(at, |known: coscan_core::Instant| known.min(at)));
+                deadline = Some(deadline.map_or(at, |known: coscan_base::Instant| known.min(at)));
                 continue;
             };
             if due.is_none_or(|(oldest, medium, _)| (wanted.oldest, wanted.medium) < (oldest, medium)) {

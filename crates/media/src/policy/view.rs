@@ -1,6 +1,6 @@
 //! Facts for a policy: wanted and absent fragments by medium, by position and by age; drives; room.
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use crate::ids::{DriveId, FragmentId, MediumId};
 use crate::scheduler::fragment::Fragment;

@@ -1,6 +1,6 @@
 //! Settings of a scheduler.
 
-use coscan_core::Span;
+use coscan_base::Span;
 use thiserror::Error;
 
 /// Settings of a scheduler.

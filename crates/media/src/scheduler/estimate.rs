@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 
 use crate::ids::{DriveId, FragmentId, ListId, MediumId, UserId};
 use crate::model::Price;

@@ -44,7 +44,7 @@ mod serve;
 pub(crate) mod state;
 pub mod status;
 
-use coscan_core::Instant;
+use coscan_base::Instant;
 
 use crate::ids::FragmentId;
 use crate::model::Library;

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coscan_core::Instant;
+use coscan_base::Instant;
 
 use crate::ids::{DriveId, FragmentId, ListId, MediumId, UserId};
 use crate::model::Library;

@@ -1,6 +1,6 @@
 //! State of a scheduler for people: the pending, mounted and cached items, and their owners.
 
-use coscan_core::Instant;
+use coscan_base::Instant;
 
 use crate::ids::{DriveId, FragmentId, ListId, MediumId, UserId};
 use crate::model::Price;

@@ -34,7 +34,7 @@ use crate::event::Demand;
 use crate::ids::{FrameNo, PageId, QueryId, SetId};
 use crate::queries::{Instance, Reference};
 use crate::state::PoolState;
-use coscan_core::Span;
+use coscan_base::Span;
 
 /// An instruction of a policy to the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use crate::event::Demand;
 use crate::ids::{FrameNo, PageId, QueryId, SetId};
 use crate::queries::Reference;
 use crate::state::PoolState;
-use coscan_core::Span;
+use coscan_base::Span;
 
 /// See the module documentation.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 //! after every event.
 #![allow(dead_code)]
 
-use coscan_core::{Instant, Span};
+use coscan_base::{Instant, Span};
 use coscan_pool::allocation::load_control::LoadControlName;
 use coscan_pool::locality::{LocalReplacement, Pattern};
 use coscan_pool::{

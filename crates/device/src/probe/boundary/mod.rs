@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rank::{median_bounds, shift, z_above};
 use super::{Estimate, ProbeError, Sample, Target};
-use crate::statistics::median;
+use coscan_base::statistics::median;
 
 /// Parameters of the search for boundaries.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use super::super::rank::z_above;
 use super::super::{ProbeError, Sample, Target};
 use super::scan::{Timed, step};
 use super::{Guess, Search, boundary_at};
-use crate::statistics::median;
+use coscan_base::statistics::median;
 
 /// Requests per question in a search by halving.
 const ASKED: usize = 48;
