@@ -41,9 +41,9 @@ pub mod table;
 mod text;
 
 pub use abm::Abm;
-pub use coscan_base::{Instant, Span};
 pub use action::{Action, FailReason, PartLoad};
 pub use config::AbmConfig;
+pub use coscan_base::{Instant, Span};
 pub use error::ConfigError;
 pub use event::{DeliveryOrder, Event, MatchingChunks, ScanSpec};
 pub use eviction::{Need, Victims};

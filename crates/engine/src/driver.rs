@@ -7,12 +7,15 @@
 //!
 //! This file has the lock. `events` has the loop of events and actions. The other modules do the work for
 //! loads and files (`loads`), scans (`scans`), an idle engine (`idle`), and point reads
-//! ([`crate::point::drive`]).
+//! ([`crate::driver::point_reads`]).
 
 mod events;
 mod idle;
 mod loads;
 mod neighbours;
+pub(crate) mod point_reads;
+pub(crate) mod point_room;
+pub(crate) mod registered;
 mod scans;
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,27 +33,28 @@ use tokio::sync::{Notify, Semaphore};
 use coscan_trace::{Record, Recorder};
 
 use crate::buffer::budget::Budget;
-use crate::files::catalog::Catalog;
+use crate::buffer::evicted::Evicted;
 use crate::buffer::extensions::Companions;
 use crate::config::EngineConfig;
-use crate::decode::encoded::Piece;
+use crate::decode::store::{Part, Store};
+use crate::driver::registered::{Deferred, RegisteredSegment};
 use crate::environment::{Attempt, Audit, Environment, Host};
 use crate::error::{EngineError, panic_message};
-use crate::buffer::evicted::Evicted;
+use crate::files::catalog::Catalog;
 use crate::files::footer::Footers;
-use crate::files::identity::LocalFile;
-use crate::io::limit::TokenBucket;
+use crate::files::table::File;
+use crate::io::encoded::Piece;
+use crate::io::identity::LocalFile;
+use crate::io::limit::{LimitListener, TokenBucket};
 use crate::io::queue::{self, IoCounters, Queue, Request};
 use crate::io::shape::Shapes;
+use crate::io::usage::{DeviceUse, StoreUse};
 use crate::io::{ReadError, Source};
 use crate::monitor::load_log::LoadLog;
+use crate::monitor::stats::{EngineStats, WorkCounters};
 use crate::point::patience::Patience;
 use crate::point::reads::{BlockContext, Points, permits};
-use crate::scan::registered::{Deferred, RegisteredSegment};
-use crate::monitor::stats::{DeviceUse, EngineStats, StoreUse, WorkCounters};
-use crate::decode::store::{Part, Store};
 use crate::sync::Mutex;
-use crate::files::table::File;
 use neighbours::Copies;
 
 /// The context of a load's request, which the I/O queue returns with the bytes.
@@ -245,7 +249,8 @@ impl Driver {
         };
         let driver = Arc::new(driver);
         let host: Arc<dyn Host> = driver.clone();
-        driver.bucket.tell(Arc::downgrade(&host));
+        let listener: Arc<dyn LimitListener> = driver.clone();
+        driver.bucket.listen(Arc::downgrade(&listener));
         let connected = driver.environment.connect(Arc::downgrade(&host));
         connected.map_err(|error| EngineError::Start(Arc::new(error)))?;
         Ok(driver)
@@ -454,6 +459,12 @@ fn point_share(config: &EngineConfig) -> u64 {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.environment.close();
+    }
+}
+
+impl LimitListener for Driver {
+    fn limit_changed(&self) {
+        self.alarm();
     }
 }
 

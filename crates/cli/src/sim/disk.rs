@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
+use coscan_base::statistics::quantile;
 use coscan_device::hard_disk::{DRIVES, Drive};
 use coscan_device::replay::{TraceError, line_of_request, read_disksim_trace, replay};
-use coscan_base::statistics::quantile;
 use coscan_device::{DeviceModel, DeviceSpec};
 use serde_json::json;
 

@@ -11,8 +11,8 @@ use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderO
 use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::parquet::schema::types::SchemaDescriptor;
 
-use crate::lock::lock;
 use crate::eligibility::short_decimal;
+use crate::lock::lock;
 
 /// The type as which INT96 timestamps are read.
 #[derive(Debug)]

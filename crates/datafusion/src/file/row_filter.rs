@@ -18,11 +18,11 @@ use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::reassign_expr_columns;
 
+use crate::eligibility::cannot_fail;
 use crate::file::conditions::{Condition, Conditions, all_match, is_true};
 use crate::file::dictionaries::Answers;
 use crate::file::packed::unpacked_batch;
 use crate::file::shared_answers::Conjunct;
-use crate::eligibility::cannot_fail;
 
 /// The conjuncts of a filter in terms of the scan's batches.
 #[derive(Debug)]

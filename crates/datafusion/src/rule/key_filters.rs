@@ -13,8 +13,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 
-use crate::eligibility;
 use super::placed_filters::{placed, removed};
+use crate::eligibility;
 use crate::file::known_keys::keeps;
 use crate::key_filter::{KeyFilter, KeyFilters};
 use crate::one_input::with_children;

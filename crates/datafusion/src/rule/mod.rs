@@ -64,9 +64,9 @@ use self::deferred::deferred;
 use self::foreign::Declared;
 use self::read_once::read_once;
 use crate::eligibility;
+use crate::options::{CoscanOptions, OrderAware};
 use crate::ordered::{OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec};
 use crate::scan::CScan;
-use crate::options::{CoscanOptions, OrderAware};
 
 /// Makes every eligible scan of Parquet files in `plan` cooperative, reading through `engine`.
 ///

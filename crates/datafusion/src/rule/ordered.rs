@@ -32,16 +32,16 @@ use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProper
 
 use super::deferred::DeferredExec;
 use super::with_narrow_arithmetic;
-use crate::eligibility;
 use crate::clustered::{ClusteredWith, matches_declared};
+use crate::eligibility;
 use crate::key_filter::KeyFiltersExec;
 use crate::one_input::with_children;
+use crate::options::OrderAware;
 use crate::ordered::{
     AggregateSpec, Candidate, ChunkAggregation, ChunkInput, ChunkJoin, ChunkWindow, JoinTree,
     OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec, Step, sort_chunks,
 };
 use crate::scan::CScan;
-use crate::options::OrderAware;
 
 /// Nodes of one input each, from the top down.
 type Nodes = Vec<Arc<dyn ExecutionPlan>>;

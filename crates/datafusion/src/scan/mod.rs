@@ -37,10 +37,10 @@ use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, Push
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 
+use crate::eligibility;
 use crate::file::plan::FilePlanner;
 use crate::file::request::FileRequest;
 use crate::file::shared_answers::SharedAnswers;
-use crate::eligibility;
 use crate::scan::execution::Executions;
 use crate::scan::first::WantedFirst;
 use crate::scan::metrics::ScanCounters;

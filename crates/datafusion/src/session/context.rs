@@ -17,10 +17,10 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::error::from_engine;
 use crate::load_control::{QueryPool, lender_of};
-use crate::session::install::install;
 use crate::options::CoscanOptions;
-use crate::stores::EnvironmentStores;
+use crate::session::install::install;
 use crate::session::url_tables::with_url_tables;
+use crate::stores::EnvironmentStores;
 
 /// A DataFusion session whose scans are cooperative, and the engine that they use.
 ///

@@ -8,9 +8,9 @@ use datafusion::execution::session_state::SessionStateBuilder;
 
 use crate::clustered::ClusteredTables;
 use crate::load_control;
+use crate::options::CoscanOptions;
 use crate::rule::CooperativeScans;
 use crate::session::mended::{with_mended_planner, with_mended_rules};
-use crate::options::CoscanOptions;
 use crate::shared_result;
 use crate::shared_subplan::SubplanPlanner;
 use crate::table::factory::{FilesTables, PARQUET, with_mended_tables};

@@ -21,12 +21,12 @@ use super::key::Query;
 use super::runs::Runs;
 use crate::one_input::{with_children, without};
 use crate::one_nan::OneNanScans;
+use crate::options::CoscanOptions;
 use crate::ordered::OrderedAggregateExec;
 use crate::rule::CooperativeScans;
 use crate::rule::build_sides::BuildSides;
 use crate::rule::claims::TrueClaims;
 use crate::rule::sorted_inputs::SortedInputs;
-use crate::options::CoscanOptions;
 
 /// A result with a limit of at most so many rows is small.
 const ROWS_MAX: usize = 10_000;

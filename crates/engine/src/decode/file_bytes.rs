@@ -7,10 +7,10 @@ use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 
-use crate::decode::encoded::{Encoded, Piece};
-use crate::io::cached_file::CachedFile;
 use crate::decode::page_gate::PageGate;
 use crate::decode::page_header::PageHeader;
+use crate::io::cached_file::CachedFile;
+use crate::io::encoded::{Encoded, Piece};
 
 /// Bytes of a file with gaps.
 pub(crate) struct FileBytes {

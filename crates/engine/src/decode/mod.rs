@@ -4,9 +4,7 @@
 //! decoder has no queue: a task that finds it busy is woken later and tries again, so a consumer that is not
 //! polled cannot block the others.
 
-pub(crate) mod decoding;
 pub(crate) mod delta_strings;
-pub(crate) mod encoded;
 pub(crate) mod file_bytes;
 pub(crate) mod one_nan;
 pub(crate) mod packing;
@@ -33,19 +31,19 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ColumnChunkMetaData;
 
-use crate::decode::decoding::leaves;
-use crate::error::{EngineError, SharedSource, panic_message};
 use crate::decode::file_bytes::FileBytes;
-use crate::io::ReadError;
-use crate::io::cached_file::CachedFile;
 use crate::decode::one_nan::with_one_nan;
 use crate::decode::packing::Packing;
 use crate::decode::page_gate::{PageGate, column_range, values_claimed};
 use crate::decode::page_rows::check_pages;
-use crate::protocol::exclusive::Exclusive;
 use crate::decode::store::Part;
-use crate::sync::Mutex;
 use crate::decode::workspace::Estimate;
+use crate::error::{EngineError, SharedSource, panic_message};
+use crate::files::decoding::leaves;
+use crate::io::ReadError;
+use crate::io::cached_file::CachedFile;
+use crate::protocol::exclusive::Exclusive;
+use crate::sync::Mutex;
 
 /// Decodes one chunk of one part to one Arrow type, or to dictionaries of values of this type.
 #[derive(Debug)]

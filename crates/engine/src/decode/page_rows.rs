@@ -7,8 +7,8 @@
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::files::chunks::ChunkRows;
 use crate::decode::file_bytes::FileBytes;
+use crate::files::chunks::ChunkRows;
 
 /// Fails if a page of a leaf column with rows of a piece has other rows than the offset index states. `file`
 /// has the pages.

@@ -12,14 +12,14 @@ use arrow::array::ArrayRef;
 use coscan_core::PartKey;
 
 use crate::decode::Decoder;
-use crate::decode::decoding::Decoding;
-use crate::decode::encoded::{Piece, are_in_memory};
+use crate::decode::workspace::Estimate;
 use crate::error::EngineError;
+use crate::files::decoding::Decoding;
+use crate::files::table::{File, booked_bytes};
 use crate::io::ReadError;
 use crate::io::cached_file::CachedFile;
+use crate::io::encoded::{Piece, are_in_memory};
 use crate::sync::Mutex;
-use crate::files::table::{File, booked_bytes};
-use crate::decode::workspace::Estimate;
 
 /// One root column of one bundle of chunks.
 #[derive(Debug)]

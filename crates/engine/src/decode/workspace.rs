@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use parquet::basic::{PageType, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
-use crate::decode::decoding::leaves;
+use crate::files::decoding::leaves;
 use crate::files::file_read::FileRead;
 
 /// The usual maximum size of a page: writers have a limit of a mebibyte, which they check after they exceeded

@@ -11,9 +11,9 @@ use coscan_trace::Record;
 
 use super::LockedDriver;
 use crate::config::EngineConfig;
+use crate::driver::registered::RegisteredSegment;
 use crate::error::EngineError;
 use crate::point::patience::Patience;
-use crate::scan::registered::RegisteredSegment;
 
 /// The cause of an event, for the errors of scans that fail because of it.
 pub(super) enum Cause {

@@ -13,15 +13,15 @@ use super::events::Cause;
 use super::neighbours::Copies;
 use super::{Again, Arriving, IoContext, LoadContext, LockedDriver};
 use crate::buffer::budget::files_share;
+use crate::error::EngineError;
 use crate::files::catalog::Forgotten;
 use crate::files::chunks::FileChunk;
-use crate::decode::encoded::{Encoded, Piece};
-use crate::error::EngineError;
+use crate::files::table::{File, FileHandle, FileSpec};
 use crate::io::ReadError;
 use crate::io::coalesce::coalesce;
+use crate::io::encoded::{Encoded, Piece};
 use crate::io::queue::{self, Outcome, Request};
 use crate::monitor::load_log::LoadSeen;
-use crate::files::table::{File, FileHandle, FileSpec};
 
 /// The bytes that each scan of a store whose level is found may have ahead: the data of 100 ms at 1 GB/s. The
 /// buffer's share may be less.

@@ -9,8 +9,8 @@ use std::ops::Range;
 use coscan_core::{ChunkNo, ColumnNo, PartKey};
 
 use super::{LoadContext, LockedDriver};
-use crate::decode::encoded::{Encoded, Piece};
 use crate::files::table::File;
+use crate::io::encoded::{Encoded, Piece};
 
 /// The number of pieces on either side that are examined: pages are shared with the next ones, dictionaries
 /// with all.

@@ -9,12 +9,12 @@ use coscan_core::{ChunkNo, Event, FailReason, PartKey, ScanId, TableId, WorkerNo
 
 use super::LockedDriver;
 use super::events::Cause;
-use crate::scan::checked::{Bundles, CheckedRequest};
-use crate::error::EngineError;
-use crate::protocol::worker_slots::Delivery;
-use crate::scan::registered::{Claim, RegisteredSegment};
-use crate::monitor::stats::ScanCounters;
 use crate::decode::store::{Part, PinnedParts};
+use crate::driver::registered::{Claim, RegisteredSegment};
+use crate::error::EngineError;
+use crate::monitor::stats::ScanCounters;
+use crate::protocol::worker_slots::Delivery;
+use crate::request::checked::{Bundles, CheckedRequest};
 
 impl LockedDriver<'_> {
     /// Raises the workspace of a worker's scan: decoding its chunk takes `bytes`, more than was reserved,

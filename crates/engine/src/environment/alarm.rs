@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::Host;
-use super::clock::now;
+use crate::clock::now;
 use crate::error::panic_message;
 
 /// The next deadline.

@@ -10,20 +10,18 @@
 //! seed decides the next step. This module is not part of the stable interface.
 
 mod alarm;
-pub(crate) mod clock;
 mod measure;
 pub(crate) mod threads;
 
-use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use coscan_core::Usage;
 use coscan_device::probe::Profile;
-use tokio::sync::watch;
 
+pub use crate::io::Attempt;
+pub use crate::io::cancel::Cancel;
 pub use crate::io::object::request as read_object;
 use crate::io::{ReadError, Source};
 pub use crate::sync::{Point, interleave};
@@ -85,19 +83,6 @@ pub trait Host: Send + Sync {
     fn audit(&self, quiet: bool) -> Option<Audit>;
 }
 
-/// An attempt to read parts of a file, ascending and disjoint.
-#[derive(Debug)]
-pub struct Attempt {
-    /// Its number, used once.
-    pub no: u64,
-    /// The file.
-    pub source: Arc<Source>,
-    /// The ranges to read.
-    pub ranges: Vec<Range<u64>>,
-    /// True if the ranges may be left in the page cache.
-    pub may_stay: bool,
-}
-
 /// The holdings of an engine at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audit {
@@ -125,41 +110,4 @@ pub struct Audit {
     pub requests: usize,
     /// The number of attempts that have not ended, including aborted ones.
     pub attempts: usize,
-}
-
-/// Tells a reader that its result is unwanted.
-#[derive(Clone)]
-pub struct Cancel {
-    cancelled: Arc<watch::Sender<bool>>,
-}
-
-impl Default for Cancel {
-    fn default() -> Self {
-        Cancel { cancelled: Arc::new(watch::Sender::new(false)) }
-    }
-}
-
-impl fmt::Debug for Cancel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cancel").field(&self.is_cancelled()).finish()
-    }
-}
-
-impl Cancel {
-    /// Cancels.
-    pub(crate) fn cancel(&self) {
-        self.cancelled.send_replace(true);
-    }
-
-    /// Returns whether it was cancelled.
-    pub fn is_cancelled(&self) -> bool {
-        *self.cancelled.borrow()
-    }
-
-    /// Completes when it is cancelled.
-    pub async fn cancelled(&self) {
-        let mut receiver = self.cancelled.subscribe();
-        // Cannot fail: `self` holds the sender.
-        let _ = receiver.wait_for(|cancelled| *cancelled).await;
-    }
 }

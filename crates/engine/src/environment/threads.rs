@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use coscan_device::probe::Profile;
 
 use super::alarm::Alarm;
-use super::clock::now;
 use super::measure::measure;
 use super::{Attempt, Cancel, Environment, Host};
+use crate::clock::now;
 use crate::error::panic_message;
 use crate::io::{RangeReader, ReadError, Source};
 

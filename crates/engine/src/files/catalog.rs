@@ -21,8 +21,8 @@ use object_store::ObjectMeta;
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::files::chunks::FileChunk;
-use crate::files::identity::{StoreId, Version};
 use crate::files::table::{Column, File, FileHandle, FileId, FileSpec, KnownStore, Opened, booked_bytes};
+use crate::io::identity::{StoreId, Version};
 
 /// A table is retired when its forgotten files have this many more chunk numbers than its known ones.
 const DEAD_CHUNKS: u32 = 1024;

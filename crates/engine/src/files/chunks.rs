@@ -21,12 +21,12 @@ use std::ops::{Range, RangeInclusive};
 
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::files::split_points::LargestColumns;
 use crate::error::EngineError;
-use crate::io::fit;
 use crate::files::key_pages::KeyPages;
-use crate::point::pages::Pages;
+use crate::files::pages::Pages;
+use crate::files::split_points::LargestColumns;
 use crate::files::table::{FileSpec, part_ranges};
+use crate::io::fit;
 
 /// Pieces may read at most `1 / EXTRA_BYTES_SHARE` more than their row group.
 const EXTRA_BYTES_SHARE: u64 = 8;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::decode::decoding::Decoding;
+use crate::files::decoding::Decoding;
 use crate::files::table::{File, FileHandle};
 use coscan_core::ColumnNo;
 

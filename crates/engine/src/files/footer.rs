@@ -14,7 +14,7 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
 use crate::error::{EngineError, SharedSource};
-use crate::files::identity::{LocalFile, LocalVersion};
+use crate::io::identity::{LocalFile, LocalVersion};
 use crate::sync::Mutex;
 
 /// The minimum number of footers at which dropped ones are removed.

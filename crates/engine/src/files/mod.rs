@@ -10,9 +10,10 @@
 
 pub(crate) mod catalog;
 pub(crate) mod chunks;
+pub(crate) mod decoding;
 pub(crate) mod file_read;
 pub(crate) mod footer;
-pub(crate) mod identity;
 pub(crate) mod key_pages;
+pub(crate) mod pages;
 pub(crate) mod split_points;
 pub(crate) mod table;

@@ -15,11 +15,11 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
-use crate::files::chunks::{ChunkRows, FileChunk};
-use crate::decode::decoding::Decoding;
 use crate::error::{EngineError, SharedSource};
-use crate::files::identity::{LocalFile, LocalVersion, StoreId, Version, names_version};
+use crate::files::chunks::{ChunkRows, FileChunk};
+use crate::files::decoding::Decoding;
 use crate::io::fit::cost_bytes;
+use crate::io::identity::{LocalFile, LocalVersion, StoreId, Version, names_version};
 use crate::io::same::Quirks;
 use crate::io::{BUFFER_SLACK, ReadError, Source};
 use crate::sync::Mutex;

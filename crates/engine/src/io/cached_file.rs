@@ -12,7 +12,7 @@ use rustix::io::{Errno, pread};
 
 use super::ReadError;
 use super::local::check_version;
-use crate::files::identity::LocalFile;
+use crate::io::identity::LocalFile;
 use crate::sync::Mutex;
 
 /// The number of further bytes that are read, so that one read brings a page and the header of the next one.

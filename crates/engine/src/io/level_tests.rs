@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::environment::clock;
+use crate::clock;
 
 /// A store: its behaviour with requests in progress.
 #[derive(Clone, Copy)]

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use crate::clock;
 use crate::config::ReadLimit;
-use crate::environment::{Host, clock};
 use crate::sync::Mutex;
 
 /// The time during which an idle bucket saves up bytes.
@@ -27,13 +27,19 @@ const TRANSFER_MAX_S: f64 = 1e9;
 
 type Clock = dyn Fn() -> Instant + Send + Sync;
 
+/// Learns of changes of the limit.
+pub(crate) trait LimitListener: Send + Sync {
+    /// Called after each change.
+    fn limit_changed(&self);
+}
+
 /// The limit that all reads share.
 pub struct TokenBucket {
     clock: Box<Clock>,
     pace: Mutex<Pace>,
     /// Notified whenever waiting requests may be due at another time.
     changed: watch::Sender<()>,
-    hosts: Mutex<Vec<Weak<dyn Host>>>,
+    listeners: Mutex<Vec<Weak<dyn LimitListener>>>,
 }
 
 /// The requests that a bucket has admitted, including those that still wait.
@@ -97,7 +103,7 @@ impl TokenBucket {
 
     pub(crate) fn with_clock(limit: Option<ReadLimit>, clock: Box<Clock>) -> Self {
         let pace = Mutex::new(Pace::new(clock(), limit));
-        TokenBucket { clock, pace, changed: watch::Sender::new(()), hosts: Mutex::default() }
+        TokenBucket { clock, pace, changed: watch::Sender::new(()), listeners: Mutex::default() }
     }
 
     fn pace(&self) -> MutexGuard<'_, Pace> {
@@ -115,17 +121,17 @@ impl TokenBucket {
         let now = (self.clock)();
         self.pace().set_limit(now, limit);
         self.changed.send_replace(());
-        let hosts: Vec<_> = {
-            let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-            hosts.retain(|host| host.strong_count() > 0);
-            hosts.iter().filter_map(Weak::upgrade).collect()
+        let listeners: Vec<_> = {
+            let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            listeners.retain(|listener| listener.strong_count() > 0);
+            listeners.iter().filter_map(Weak::upgrade).collect()
         };
-        hosts.into_iter().for_each(|host| host.alarm());
+        listeners.into_iter().for_each(|listener| listener.limit_changed());
     }
 
-    /// Registers a host whose alarm is called whenever the limit changes.
-    pub(crate) fn tell(&self, host: Weak<dyn Host>) {
-        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).push(host);
+    /// Registers a listener.
+    pub(crate) fn listen(&self, listener: Weak<dyn LimitListener>) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
     /// The requests admitted so far.

@@ -18,7 +18,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use super::ReadError;
 use super::aligned::{ALIGN, AlignedBuf, Spare, align_down, align_up};
 use super::page_cache;
-use crate::files::identity::{LocalFile, LocalVersion};
+use crate::io::identity::{LocalFile, LocalVersion};
 
 pub(super) struct LocalReader {
     direct_io: bool,

@@ -12,8 +12,11 @@
 mod aligned;
 pub(crate) mod answer;
 pub(crate) mod cached_file;
+pub(crate) mod cancel;
 pub(crate) mod coalesce;
+pub(crate) mod encoded;
 pub(crate) mod fit;
+pub(crate) mod identity;
 mod lane;
 pub(crate) mod level;
 pub(crate) mod limit;
@@ -27,6 +30,7 @@ mod queue_tests;
 mod retry;
 pub(crate) mod same;
 pub(crate) mod shape;
+pub(crate) mod usage;
 pub(crate) mod wrapped_store;
 
 use std::ops::Range;
@@ -38,13 +42,16 @@ use coscan_core::StoreNo;
 use object_store::{ObjectMeta, ObjectStore};
 use thiserror::Error;
 
-use crate::environment::Cancel;
-use crate::files::identity::{LocalFile, Version};
 use crate::io::answer::may_be_repeated;
+use crate::io::cancel::Cancel;
+use crate::io::identity::{LocalFile, Version};
 use crate::io::same::Quirks;
 
 /// The memory of a part exceeds the part by at most 1/`BUFFER_SLACK`.
 pub(crate) const BUFFER_SLACK: u64 = 32;
+
+/// The size of an aligned block of a file that point reads keep.
+pub(crate) const BLOCK_BYTES: u64 = 32 << 10;
 
 /// The origin of a file's bytes.
 #[derive(Debug)]
@@ -61,6 +68,19 @@ pub struct Source {
     pub local: Option<LocalFile>,
     /// Facts that were learned of the store; the same for all its files.
     pub quirks: Arc<Quirks>,
+}
+
+/// An attempt to read parts of a file, ascending and disjoint.
+#[derive(Debug)]
+pub struct Attempt {
+    /// Its number, used once.
+    pub no: u64,
+    /// The file.
+    pub source: Arc<Source>,
+    /// The ranges to read.
+    pub ranges: Vec<Range<u64>>,
+    /// True if the ranges may be left in the page cache.
+    pub may_stay: bool,
 }
 
 impl Source {

@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::answer::{Answer, may_refuse_conditions};
 use super::same::{self, Mark, Quirks, Verdict, mark_of};
 use super::{ReadError, Source};
-use crate::environment::Cancel;
+use crate::io::cancel::Cancel;
 
 #[derive(Default)]
 pub(super) struct ObjectReader {

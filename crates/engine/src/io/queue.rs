@@ -33,9 +33,9 @@ use super::retry::backoff;
 use super::shape::{Shapes, device_id};
 use super::{ReadError, Source};
 use crate::config::{ReadLimit, RetryConfig};
-use crate::decode::encoded::Encoded;
-use crate::environment::Attempt;
-use crate::monitor::stats::StoreUse;
+use crate::io::Attempt;
+use crate::io::encoded::Encoded;
+use crate::io::usage::StoreUse;
 
 /// The interval at which the queue looks at the clock while something is read. A longer time between two
 /// looks means that the process has not run.

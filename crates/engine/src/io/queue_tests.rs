@@ -13,9 +13,9 @@ use super::limit::TokenBucket;
 use super::queue::{Action, Event, LOOK, Outcome, Queue, Request, Settings};
 use super::shape::Shapes;
 use super::{ReadError, Source};
+use crate::clock;
 use crate::config::{ReadLimit, RetryConfig};
-use crate::environment::clock;
-use crate::files::identity::LocalFile;
+use crate::io::identity::LocalFile;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 

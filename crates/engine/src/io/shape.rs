@@ -21,9 +21,9 @@ use super::fit;
 use super::level::Level;
 use crate::config::{ByProfile, EngineConfig, ReadLimit};
 use crate::error::EngineError;
-use crate::files::identity::LocalFile;
-use crate::point::frames::BLOCK_BYTES;
-use crate::monitor::stats::DeviceUse;
+use crate::io::BLOCK_BYTES;
+use crate::io::identity::LocalFile;
+use crate::io::usage::DeviceUse;
 
 /// The maximum gap, because the bytes of gaps pass through memory.
 const GAP_BYTES_MAX: u64 = 4 << 20;

@@ -8,8 +8,8 @@ use object_store::memory::InMemory;
 
 use super::*;
 use crate::config::ByProfile;
-use crate::files::identity::LocalFile;
 use crate::io::coalesce::REQUEST_BYTES_MAX;
+use crate::io::identity::LocalFile;
 
 pub(crate) fn source(name: &str, local: Option<LocalFile>) -> Source {
     let meta = ObjectMeta {

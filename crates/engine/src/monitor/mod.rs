@@ -2,6 +2,4 @@
 
 pub(crate) mod account;
 pub(crate) mod load_log;
-pub(crate) mod observe;
 pub(crate) mod stats;
-pub(crate) mod traffic;

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use coscan_core::ColumnNo;
 
 use super::decode::ColumnBytes;
-use super::pages::ColumnPages;
-use crate::decode::encoded::{Encoded, Piece, are_in_memory};
 use crate::error::EngineError;
+use crate::files::pages::ColumnPages;
+use crate::io::encoded::{Encoded, Piece, are_in_memory};
 use crate::protocol::handoff::{Gathering, Handoff, Outcome};
 
 /// Block numbers that a byte range touches.

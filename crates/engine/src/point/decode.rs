@@ -19,11 +19,11 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::decode::decoding::leaves;
-use crate::error::{EngineError, SharedSource, panic_message};
 use crate::decode::file_bytes::FileBytes;
 use crate::decode::one_nan::with_one_nan;
 use crate::decode::page_gate::PageGate;
+use crate::error::{EngineError, SharedSource, panic_message};
+use crate::files::decoding::leaves;
 use crate::files::table::File;
 
 /// The pages of one root column, by their offsets in the file.

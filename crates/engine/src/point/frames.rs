@@ -27,10 +27,7 @@ use coscan_pool::{
 };
 
 use crate::files::table::File;
-
-/// The bytes of a frame. Data pages have tens to hundreds of kilobytes. Larger blocks read more unneeded
-/// bytes; smaller ones make more requests to the pool.
-pub(crate) const BLOCK_BYTES: u64 = 32 << 10;
+use crate::io::BLOCK_BYTES;
 
 /// Dictionaries that are kept have at most 1/n of the frames.
 const HOT_SHARE: usize = 4;
@@ -328,8 +325,8 @@ mod tests {
     use super::*;
     use crate::files::catalog::Catalog;
     use crate::files::chunks::{bundles, chunks};
-    use crate::files::identity::StoreId;
     use crate::files::table::FileSpec;
+    use crate::io::identity::StoreId;
     use arrow::array::{ArrayRef, Int64Array, RecordBatch};
     use object_store::memory::InMemory;
     use object_store::{ObjectStore, ObjectStoreExt, path::Path};

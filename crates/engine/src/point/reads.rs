@@ -11,9 +11,10 @@ use coscan_core::{ChunkNo, ColumnSet, TableId};
 use coscan_pool::FrameNo;
 
 use super::cell::Cell;
-use super::frames::{BLOCK_BYTES, Frames};
+use super::frames::Frames;
 use crate::error::EngineError;
 use crate::files::table::File;
+use crate::io::BLOCK_BYTES;
 
 /// The unit of room for point reads that wait for it, in bytes.
 const PERMIT_BYTES: u64 = 1 << 10;

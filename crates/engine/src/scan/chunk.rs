@@ -12,15 +12,15 @@ use std::time::Instant;
 use arrow::array::ArrayRef;
 
 use crate::decode::Decoded;
+use crate::decode::packing::unpacked;
+use crate::decode::store::{Part, PinnedParts};
 use crate::driver::Driver;
+use crate::driver::registered::{Claim, Deferred, RegisteredSegment};
 use crate::error::EngineError;
 use crate::files::file_read::FileRead;
-use crate::decode::packing::unpacked;
-use crate::protocol::worker_slots::PartsPoll;
-use crate::scan::registered::{Claim, Deferred, RegisteredSegment};
-use crate::scan::request::ChunkRequest;
 use crate::monitor::stats::ScanCounters;
-use crate::decode::store::{Part, PinnedParts};
+use crate::protocol::worker_slots::PartsPoll;
+use crate::request::ChunkRequest;
 
 /// A chunk of a scan, in the scan's columns. It is released when its worker asks for the next one, or when it
 /// is dropped. Small chunks that are read together are released with the last of them.

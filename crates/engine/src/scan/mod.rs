@@ -4,11 +4,7 @@
 //! registered at the same time, and a worker takes the chunk of the first segment that has one. Nothing is
 //! lost when a waiting future is dropped, and everything is released when the scan is dropped.
 
-pub(crate) mod checked;
 pub(crate) mod chunk;
-pub(crate) mod registered;
-pub(crate) mod request;
-pub(crate) mod segments;
 pub(crate) mod undelivered;
 
 use std::collections::{BTreeMap, HashSet};
@@ -19,18 +15,18 @@ use std::task::{Context, Poll, ready};
 
 use coscan_core::{ChunkNo, ChunkSet, Event};
 
-use crate::monitor::account::QueryAccount;
-use crate::scan::checked::{Bundles, CheckedMatching, CheckedRequest};
-use crate::scan::chunk::{Chunk, Hold};
 use crate::driver::Driver;
+use crate::driver::registered::RegisteredSegment;
 use crate::error::EngineError;
-use crate::protocol::worker_slots::ChunkPoll;
-use crate::scan::registered::RegisteredSegment;
-use crate::scan::request::Reader;
-use crate::scan::undelivered::Rests;
-use crate::monitor::stats::{ScanCounters, ScanMetrics};
-use crate::sync::Mutex;
 use crate::files::table::FileHandle;
+use crate::monitor::account::QueryAccount;
+use crate::monitor::stats::{ScanCounters, ScanMetrics};
+use crate::protocol::worker_slots::ChunkPoll;
+use crate::request::Reader;
+use crate::request::checked::{Bundles, CheckedMatching, CheckedRequest};
+use crate::scan::chunk::{Chunk, Hold};
+use crate::scan::undelivered::Rests;
+use crate::sync::Mutex;
 
 /// The caller's handle of a scan. Dropping it ends the scan: its workers then report [`EngineError::Closed`].
 pub struct ScanHandle {

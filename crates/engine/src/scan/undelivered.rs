@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use coscan_core::ChunkNo;
 
-use crate::scan::request::ChunkRequest;
+use crate::request::ChunkRequest;
 
 /// The undelivered chunks of a scan.
 #[derive(Debug, Default)]

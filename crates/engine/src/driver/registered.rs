@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, ScanId, TableId, WorkerNo};
 
-use crate::scan::checked::Bundles;
+use crate::decode::store::PinnedParts;
 use crate::error::EngineError;
 use crate::files::file_read::FileRead;
-use crate::protocol::worker_slots::{self, ChunkPoll, Delivery, PartsPoll, WorkerSlots};
-use crate::scan::request::Reader;
-use crate::monitor::stats::ScanCounters;
-use crate::decode::store::PinnedParts;
 use crate::files::table::File;
+use crate::monitor::stats::ScanCounters;
+use crate::protocol::worker_slots::{self, ChunkPoll, Delivery, PartsPoll, WorkerSlots};
+use crate::request::Reader;
+use crate::request::checked::Bundles;
 
 /// A chunk that a caller has taken.
 pub(crate) type Claim = worker_slots::Claim<ChunkNo>;

@@ -1,5 +1,9 @@
 //! The engine's interface: [`Engine`].
 
+pub(crate) mod observe;
+pub(crate) mod point_read;
+pub(crate) mod traffic;
+
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,24 +14,24 @@ use object_store::ObjectMeta;
 use object_store::path::Path as Location;
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::monitor::account::QueryAccount;
 use crate::buffer::budget::files_share;
-use crate::files::catalog::CatalogSize;
-use crate::scan::checked::CheckedRequest;
-use crate::files::chunks::{bundles, chunks, cut_parts};
 use crate::config::{EngineConfig, ReadLimit};
 use crate::driver::Driver;
 use crate::environment::Environment;
 use crate::environment::threads::Threads;
 use crate::error::EngineError;
-use crate::files::identity::{LocalFile, StoreId};
+use crate::files::catalog::CatalogSize;
+use crate::files::chunks::{bundles, chunks, cut_parts};
+use crate::files::table::{FileHandle, FileSpec, address};
+use crate::io::identity::{LocalFile, StoreId};
 use crate::io::limit::TokenBucket;
 use crate::io::{DefaultReader, RangeReader};
+use crate::monitor::account::QueryAccount;
 use crate::monitor::load_log::RecentLoads;
-use crate::scan::request::ScanRequest;
-use crate::scan::ScanHandle;
 use crate::monitor::stats::{DeviceUse, EngineStats, StoreUse};
-use crate::files::table::{FileHandle, FileSpec, address};
+use crate::request::ScanRequest;
+use crate::request::checked::CheckedRequest;
+use crate::scan::ScanHandle;
 
 /// The divisor of the budget that limits footers which were read past other caches. They are counted beside
 /// the budget.

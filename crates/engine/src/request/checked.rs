@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, DeliveryOrder, MatchingChunks, ScanSpec, TableId};
 
+use crate::decode::workspace;
 use crate::error::EngineError;
 use crate::files::file_read::FileRead;
-use crate::scan::request::{ChunkRequest, FileColumns, MatchingChunk, MatchingRequest, Reader, ScanRequest};
-use crate::scan::segments::{self, ColumnGroup};
 use crate::files::table::FileHandle;
-use crate::decode::workspace;
+use crate::request::segments::{self, ColumnGroup};
+use crate::request::{ChunkRequest, FileColumns, MatchingChunk, MatchingRequest, Reader, ScanRequest};
 
 /// A checked request.
 #[derive(Debug)]

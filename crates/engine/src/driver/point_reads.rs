@@ -9,18 +9,19 @@ use std::sync::Arc;
 
 use coscan_core::{ChunkNo, ColumnNo, ColumnSet, Event, PartKey, TableId};
 
-use super::cell::Cell;
-use super::frames::{Answer, BLOCK_BYTES, Effects, ToRead, wanted};
-use super::pages::Pages;
-use super::reads::{BlockContext, Pending, Points};
+use crate::decode::store::Part;
 use crate::driver::{IoContext, LockedDriver};
-use crate::decode::encoded::Encoded;
 use crate::error::EngineError;
+use crate::files::pages::Pages;
+use crate::files::table::File;
+use crate::io::BLOCK_BYTES;
 use crate::io::ReadError;
 use crate::io::coalesce::{Joins, coalesce};
+use crate::io::encoded::Encoded;
 use crate::io::queue::{Outcome, Request};
-use crate::decode::store::Part;
-use crate::files::table::File;
+use crate::point::Cell;
+use crate::point::frames::{Answer, Effects, ToRead, wanted};
+use crate::point::reads::{BlockContext, Pending, Points};
 
 /// Room grows in steps of this many bytes, so that not every point read causes an eviction.
 const ROOM_STEP: u64 = 1 << 20;

@@ -1,5 +1,8 @@
 //! Requests of callers: chunks of files, each in some columns. `checked.rs` checks them.
 
+pub(crate) mod checked;
+pub(crate) mod segments;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use coscan_core::{ColumnNo, ColumnSet};
 
 use crate::files::file_read::FileRead;
-use crate::scan::request::ChunkRequest;
+use crate::request::ChunkRequest;
 
 /// Chunks are read with others that need more columns if that adds at most `1 / EXTRA_BYTES_SHARE` of all bytes.
 const EXTRA_BYTES_SHARE: u64 = 20;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use coscan_core::{ChunkNo, TableId};
 
+use crate::driver::registered::RegisteredSegment;
 use crate::engine::Engine;
-use crate::scan::registered::RegisteredSegment;
 use crate::files::table::FileHandle;
 
 /// Some root columns of a chunk, by its position among the chunks of the file.
