@@ -41,16 +41,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("coscan-engine", &["coscan-core", "coscan-device", "coscan-parquet", "coscan-pool", "coscan-trace"]),
     ("coscan-engine-sim", &["coscan-core", "coscan-engine"]),
     ("coscan-operators", &[]),
-    ("coscan-sql", &[]),
+    ("coscan-upstream", &["coscan-engine"]),
     (
         "coscan-datafusion",
-        &["coscan-core", "coscan-engine", "coscan-operators", "coscan-parquet", "coscan-sql"],
+        &["coscan-core", "coscan-engine", "coscan-operators", "coscan-parquet", "coscan-upstream"],
     ),
     ("coscan-postgres", &["coscan-core", "coscan-trace"]),
     ("coscan-media", &["coscan-base"]),
-    ("coscan-tier", &["coscan-datafusion", "coscan-engine", "coscan-media", "coscan-parquet", "coscan-sql"]),
-    ("coscan-server", &["coscan-datafusion", "coscan-engine", "coscan-sql", "coscan-tier"]),
-    ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion", "coscan-sql"]),
+    (
+        "coscan-tier",
+        &["coscan-datafusion", "coscan-engine", "coscan-media", "coscan-parquet", "coscan-upstream"],
+    ),
+    ("coscan-server", &["coscan-datafusion", "coscan-engine", "coscan-upstream", "coscan-tier"]),
+    ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion", "coscan-upstream"]),
     (
         "coscan-cli",
         &[
@@ -77,7 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// The crates that may depend on DataFusion.
 const KNOW_DATAFUSION: [&str; 7] = [
-    "coscan-sql",
+    "coscan-upstream",
     "coscan-datafusion",
     "coscan-operators",
     "coscan-server",

@@ -6,6 +6,8 @@
 
 use std::num::NonZeroU32;
 
+use coscan_base::Instant;
+
 use crate::action::{Action, FailReason};
 use crate::config::AbmConfig;
 use crate::error::ConfigError;
@@ -18,7 +20,6 @@ use crate::part::PartKey;
 use crate::policy::Policy;
 use crate::set::ColumnSet;
 use crate::state::{Load, State, StoreLimits};
-use coscan_base::Instant;
 
 /// The active buffer manager: chooses reads, deliveries and evictions for any number of scans over any number
 /// of tables, under one byte budget.

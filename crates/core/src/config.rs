@@ -1,7 +1,8 @@
 //! The settings of an active buffer manager, checked once. Its policy is passed separately.
 
-use crate::error::ConfigError;
 use coscan_base::Span;
+
+use crate::error::ConfigError;
 
 /// The settings of an [`Abm`](crate::Abm). [`AbmConfig::new`] sets all but the budget to the papers' values.
 #[derive(Clone, Debug, PartialEq)]

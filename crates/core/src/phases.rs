@@ -12,8 +12,9 @@
 //!
 //! This module queues nothing and reads no clock: the host asks before it starts a bulk read. Cost: constant.
 
-use crate::error::ConfigError;
 use coscan_base::{Instant, Span};
+
+use crate::error::ConfigError;
 
 /// The maximum length of a point phase, in targets.
 pub const LENGTH: u64 = 4;

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use coscan_base::{Instant, Span};
+
 use crate::event::{DeliveryOrder, MatchingChunks, ScanSpec};
 use crate::ids::{ChunkNo, ScanId, TableId, WorkerNo};
 use crate::interest::ScanSlot;
 use crate::set::{ChunkSet, ColumnSet};
-use coscan_base::{Instant, Span};
 
 /// The state of a scan's worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use coscan_base::{Instant, Span};
+
 use crate::config::AbmConfig;
 use crate::ids::{ChunkNo, ColumnNo, LoadId, ScanId, StoreNo, TableId};
 use crate::ledger::Usage;
@@ -14,7 +16,6 @@ use crate::recency::Recency;
 use crate::scan::{Scan, WorkerState};
 use crate::set::ColumnSet;
 use crate::table::{Ahead, Interest, Table};
-use coscan_base::{Instant, Span};
 
 /// The divisor of the buffer that bounds the small chunks read ahead for all scans together.
 const AHEAD_BUFFER_SHARE: u64 = 8;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use coscan_base::Span;
+
 use crate::event::{Access, Demand};
 use crate::ids::{FileId, FrameNo, InstanceId, PageId, QueryId};
 use crate::locality::{LocalReplacement, Pattern};
-use coscan_base::Span;
 
 /// A file opened by a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,12 +23,13 @@ mod tables;
 
 use std::collections::BTreeSet;
 
+use coscan_base::Instant;
+
 use crate::action::Action;
 use crate::config::AbmConfig;
 use crate::ids::{ScanId, TableId, WorkerNo};
 use crate::policy::SharingPolicy;
 use crate::state::State;
-use coscan_base::Instant;
 
 /// The facts, the policy, and the notes of the mechanism.
 #[derive(Clone, Debug)]

@@ -1,5 +1,7 @@
 //! Loads, and overriding the policy when nothing moves.
 
+use coscan_base::Instant;
+
 use super::{Forced, Mechanism};
 use crate::action::{Action, FailReason};
 use crate::eviction::Need;
@@ -8,7 +10,6 @@ use crate::part::Target;
 use crate::policy::{Among, LoadChoice};
 use crate::scan::WorkerState;
 use crate::sharing::candidates::{first_unsupplied, least_wanted};
-use coscan_base::Instant;
 
 impl Mechanism {
     /// Issues loads while the policy wants any, slots are free and room can be made.

@@ -17,6 +17,8 @@ pub mod timeline;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use coscan_base::Instant;
+
 use crate::eviction::Victims;
 use crate::ids::{ChunkNo, ColumnNo, ScanId, TableId};
 use crate::part::PartKey;
@@ -24,7 +26,6 @@ use crate::policy::LoadChoice;
 use crate::replacement::next_use::NextUse;
 use crate::scan::Scan;
 use crate::state::State;
-use coscan_base::Instant;
 
 /// A choice of the parts to evict while scans read independently. It gets the notifications of a
 /// [`SharingPolicy`](crate::policy::SharingPolicy). The question has no default.

@@ -17,12 +17,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use coscan_base::{Instant, Span};
+
 use crate::ids::{ChunkNo, ColumnNo, ScanId, TableId};
 use crate::interest::ScanSlot;
 use crate::scan::Scan;
 use crate::set::ChunkSet;
 use crate::state::State;
-use coscan_base::{Instant, Span};
 
 /// The weight of the known pace against one more sample.
 const MEMORY: u64 = 7;

@@ -13,13 +13,14 @@
 
 use std::collections::BTreeMap;
 
+use coscan_base::Instant;
+
 use super::next_use::NextUse;
 use super::{Predictive, unwanted_parts, wanted_parts};
 use crate::eviction::Victims;
 use crate::ids::{ChunkNo, TableId};
 use crate::part::PartKey;
 use crate::state::State;
-use coscan_base::Instant;
 
 /// The number of candidates that are compared for one victim.
 const CANDIDATES: usize = 10;

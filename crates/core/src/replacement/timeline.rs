@@ -16,6 +16,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use coscan_base::{Instant, Span};
+
 use super::next_use::NextUse;
 use super::{Predictive, unwanted_parts, wanted_parts};
 use crate::eviction::Victims;
@@ -23,7 +25,6 @@ use crate::ids::{ChunkNo, TableId};
 use crate::nodes::Nodes;
 use crate::part::PartKey;
 use crate::state::State;
-use coscan_base::{Instant, Span};
 
 const SLICE: Span = Span::from_millis(100);
 const GROUPS: u32 = 10;

@@ -25,6 +25,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use coscan_base::Instant;
+
 use super::candidates::{lacks, least_wanted, next_in_order, time_waited};
 use crate::eviction::Victims;
 use crate::ids::{ChunkNo, ScanId, TableId};
@@ -35,7 +37,6 @@ use crate::scan::Scan;
 use crate::set::ColumnSet;
 use crate::state::State;
 use crate::table::Table;
-use coscan_base::Instant;
 
 /// The elevator policy: a sweep per table.
 #[derive(Clone, Debug, Default)]

@@ -13,6 +13,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
+use coscan_base::Instant;
+
 use super::candidates::{first_unsupplied, next_in_order, time_waited};
 use crate::eviction::Victims;
 use crate::ids::{ChunkNo, ScanId, TableId};
@@ -20,7 +22,6 @@ use crate::policy::{Among, LoadChoice, SharingPolicy};
 use crate::replacement::Replacement;
 use crate::scan::Scan;
 use crate::state::State;
-use coscan_base::Instant;
 
 /// The choice of the chunk at which a scan begins.
 pub trait Start: Clone + Debug + Default + Send + 'static {

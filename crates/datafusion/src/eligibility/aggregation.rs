@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coscan_operators::Function;
+use coscan_upstream::CheckedSum;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::functions_aggregate::average::Avg;
@@ -17,7 +18,6 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use super::reason::Reason;
-use crate::overflow::CheckedSum;
 
 /// A partial aggregation reads the arrays of the scan below it if it has no properties beyond its keys and
 /// functions, and the scan does not stop early. Marked rows would count for the scan's limit.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use coscan_upstream::CheckedSum;
+use coscan_upstream::FloatExtremum;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::NullEquality;
 use datafusion::datasource::physical_plan::FileScanConfig;
@@ -18,9 +20,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 
 use super::conjuncts::compares;
 use super::reason::{Reason, not_volatile};
-use crate::ordered::Step;
-use crate::overflow::CheckedSum;
-use crate::session::float_extrema::FloatExtremum;
+use super::steps::Step;
 
 /// An aggregation can be computed chunk by chunk under these conditions. It goes from the rows of the scan
 /// (`first`) to its results (`last`, which may be the same node).

@@ -7,7 +7,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 
 use super::reason::{Reason, not_volatile};
-use crate::rule::expressions::any_expression;
+use crate::eligibility::expressions::any_expression;
 
 /// A join filters its probe side by single keys if
 ///

@@ -20,10 +20,12 @@
 mod aggregation;
 mod by_chunks;
 mod conjuncts;
+pub(crate) mod expressions;
 mod key_filters;
 mod reason;
 mod scan;
 mod statistics;
+pub(crate) mod steps;
 
 pub(crate) use aggregation::{aggregation_at_scan, function_at_scan, narrow_arguments, narrow_arithmetic};
 pub(crate) use by_chunks::{

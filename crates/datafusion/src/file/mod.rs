@@ -15,6 +15,7 @@ pub(crate) mod decoding;
 pub(crate) mod dictionaries;
 pub(crate) mod expressions;
 pub(crate) mod few_pages;
+pub(crate) mod footers;
 pub(crate) mod join_filter;
 pub(crate) mod known_keys;
 pub(crate) mod marks;

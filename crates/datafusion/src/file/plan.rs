@@ -40,6 +40,7 @@ use crate::file::bounded_reader::BoundedReader;
 use crate::file::counters::FileCounters;
 use crate::file::decoding::{FileSchemas, Int96, LastSchemas};
 use crate::file::expressions::Expressions;
+use crate::file::footers::FooterReaders;
 use crate::file::join_filter::{JoinFilter, Trial};
 use crate::file::pruning::{self, PruneInputs, RowsNeeded};
 use crate::file::recipe::{Asked, LastRecipe, Recipe};
@@ -51,7 +52,6 @@ use crate::file::version::{Version, Versions, forget_other_version};
 use crate::file::view::Views;
 use crate::options::{CoscanOptions, POINT_THRESHOLD};
 use crate::stores::{is_plain_local, store_id};
-use crate::table::footers::FooterReaders;
 
 /// Everything that is the same for all files of a scan.
 #[derive(Debug)]

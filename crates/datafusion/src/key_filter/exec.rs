@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
+use coscan_upstream::one_input::{OneInput, OneInputExec};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
@@ -23,7 +24,6 @@ use futures::{Stream, StreamExt};
 use super::in_keys::InKeys;
 use super::keys::{Known, Values};
 use crate::lock::lock;
-use crate::one_input::{OneInput, OneInputExec};
 
 /// Up to this many keys are also given as a list. DataFusion looks for each of them in the statistics of a
 /// row group.

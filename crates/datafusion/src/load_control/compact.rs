@@ -19,7 +19,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
-use crate::one_input::{OneInput, OneInputExec, with_children};
+use coscan_upstream::one_input::{OneInput, OneInputExec, with_children};
 
 /// Buffers with fewer bytes are left as they are. So are buffers of which values use half or more.
 const SMALL: usize = 64 << 10;

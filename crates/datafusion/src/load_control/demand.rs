@@ -13,7 +13,7 @@ use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::WindowAggExec;
 
-use crate::session::float_extrema;
+use coscan_upstream::FLOAT_EXTREMA;
 
 /// Returns whether an operator of the plan keeps an unbounded number of rows.
 pub(crate) fn needs_memory(plan: &Arc<dyn ExecutionPlan>) -> bool {
@@ -54,8 +54,8 @@ const FIXED_STATE: [&str; 15] = [
     "max",
     "min",
     "sum",
-    float_extrema::NAMES[0],
-    float_extrema::NAMES[1],
+    FLOAT_EXTREMA[0],
+    FLOAT_EXTREMA[1],
 ];
 
 /// The first rows of an order are kept in memory up to this number.

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use coscan_engine::Engine;
+use coscan_upstream::one_input::{OneInput, OneInputExec, one_partition};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result, internal_err, resources_datafusion_err};
@@ -36,7 +37,6 @@ use super::state::{Arrival, Line};
 use super::turn::Turn;
 use crate::error::panic_text;
 use crate::held_back::HeldBack;
-use crate::one_input::{OneInput, OneInputExec, one_partition};
 
 /// The shared state of all runs of a query.
 pub(crate) struct Query {

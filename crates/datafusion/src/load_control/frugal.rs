@@ -9,7 +9,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::SortMergeJoinExec;
 use datafusion::prelude::SessionConfig;
 
-use crate::session::join_settings::compares_sorted;
+use coscan_upstream::compares_sorted;
 
 /// Partitions of a frugal run. Sort-merge joins need two.
 const FRUGAL_PARTITIONS: usize = 2;
@@ -69,7 +69,7 @@ fn is_done_wrong(join: &SortMergeJoinExec) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use coscan_sql::PlainSql;
+    use coscan_upstream::PlainSql;
     use datafusion::prelude::SessionContext;
 
     use super::*;

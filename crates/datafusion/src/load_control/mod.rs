@@ -18,46 +18,23 @@ mod attempt;
 mod batch_rows;
 mod compact;
 mod control;
-mod demand;
-mod exec;
+pub(crate) mod demand;
+pub(crate) mod exec;
 mod frugal;
 mod gauge;
 mod lender;
-mod planner;
 mod pool;
-mod run;
+pub(crate) mod run;
 mod shared;
-mod state;
+pub(crate) mod state;
 mod turn;
-mod view;
-
-use std::sync::Arc;
-
-use coscan_engine::Engine;
-use datafusion::catalog::TableFunction;
-use datafusion::execution::context::QueryPlanner;
-use datafusion::execution::session_state::SessionStateBuilder;
 
 pub use gauge::anonymous_bytes;
 pub(crate) use lender::Lender;
-use planner::LoadControlPlanner;
 pub(crate) use pool::QueryPool;
 pub use pool::is_merge;
 pub use shared::default_query_memory;
 pub(crate) use shared::lender_of;
-
-/// Adds load control to a session under construction, around a planner.
-pub(crate) fn install(
-    mut builder: SessionStateBuilder,
-    engine: Engine,
-    inner: Arc<dyn QueryPlanner + Send + Sync>,
-) -> SessionStateBuilder {
-    let lender = lender_of(&engine, None, coscan_engine::memory_bytes());
-    let function = Arc::new(view::QueriesFunction::new(Arc::clone(&lender)));
-    let function = Arc::new(TableFunction::new(view::NAME.to_owned(), function));
-    builder.table_functions().get_or_insert_default().insert(view::NAME.to_owned(), function);
-    builder.with_query_planner(Arc::new(LoadControlPlanner::new(inner, engine, lender)))
-}
 
 #[cfg(test)]
 mod model_tests;

@@ -14,8 +14,8 @@ use super::in_order::{WHEN, as_they_come};
 use super::measured::{Key, clustering};
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator};
 use super::spec::AggregateSpec;
-use super::steps::Step;
 use super::worker::{Shared, Worker};
+use crate::eligibility::steps::Step;
 use crate::scan::CScan;
 use crate::scan::chunks::SharedScan;
 

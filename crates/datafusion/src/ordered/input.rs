@@ -10,7 +10,7 @@ use datafusion::execution::TaskContext;
 
 use super::measured::{Key, clustering};
 use super::ranges::Clustering;
-use super::steps::Step;
+use crate::eligibility::steps::Step;
 use crate::scan::CScan;
 use crate::scan::chunks::SharedScan;
 use crate::scan::plan::ScanPlan;

@@ -37,7 +37,7 @@ use super::inner::Visit;
 use super::input::{ChunkInput, ClusteredInput};
 use super::kept::KeptRows;
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator, ChunkWorker};
-use super::steps::Step;
+use crate::eligibility::steps::Step;
 use crate::scan::chunks::{ChunkReader, Piece};
 use crate::scan::registration::Matching;
 

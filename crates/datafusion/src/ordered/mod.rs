@@ -32,7 +32,6 @@ mod node;
 mod piece_ranges;
 mod ranges;
 mod spec;
-mod steps;
 mod window;
 mod worker;
 
@@ -40,5 +39,4 @@ pub(crate) use aggregation::{Candidate, ChunkAggregation, OrderedAggregateExec};
 pub(crate) use input::ChunkInput;
 pub(crate) use join::{ChunkJoin, JoinTree, OrderedJoinExec};
 pub(crate) use spec::AggregateSpec;
-pub(crate) use steps::Step;
 pub(crate) use window::{ChunkWindow, OrderedWindowExec, sort_chunks};

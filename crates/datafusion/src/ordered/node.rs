@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use coscan_upstream::one_input::with_children;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
@@ -25,7 +26,6 @@ use futures::TryStreamExt;
 
 use super::executions::Executions;
 use super::in_order::sorted;
-use crate::one_input::with_children;
 
 /// An operation that can be computed chunk by chunk in place of an operator of DataFusion.
 pub(crate) trait ChunkOperator: fmt::Debug + Send + Sync + 'static {

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use coscan_operators::RestExec;
+use coscan_upstream::one_input::with_children;
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -25,7 +26,6 @@ use super::input::{ChunkInput, ClusteredInput};
 use super::kept::copied;
 use super::node::{Books, ByChunksExec, Choice, ChunkOperator, ChunkWorker};
 use super::worker::rows_at;
-use crate::one_input::with_children;
 use crate::scan::chunks::{ChunkReader, Piece};
 
 /// The node of window functions by chunks.

@@ -15,7 +15,7 @@ use super::groups::{GroupStates, GroupTable};
 use super::node::{Books, ChunkWorker};
 use super::ranges::Clustering;
 use super::spec::AggregateSpec;
-use super::steps::Step;
+use crate::eligibility::steps::Step;
 use crate::scan::chunks::{ChunkReader, Piece, SharedScan};
 use crate::scan::plan::ScanPlan;
 

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use coscan_upstream::one_input::with_children;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -19,7 +20,6 @@ use datafusion::physical_plan::{
 };
 
 use super::foreign::Declared;
-use crate::one_input::with_children;
 
 /// Replaces every topmost foreign node by a leaf, after `below` has rewritten the node's inputs. The result
 /// says whether there is such a node.

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use coscan_upstream::one_input::{OneInput, OneInputExec, with_children};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -19,8 +20,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryFutureExt};
 
-use super::expressions::any_expression;
-use crate::one_input::{OneInput, OneInputExec, with_children};
+use crate::eligibility::expressions::any_expression;
 
 /// Defers the opening of a hash join's build side to its first read. The build side must be an exchange over
 /// scans with filters that are filled during execution. Other nodes stay unchanged.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use coscan_engine::Engine;
 use coscan_operators::{RestExec, ScanAggregateExec};
+use coscan_upstream::one_input::is_one_input;
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
@@ -50,7 +51,6 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::work_table::WorkTableExec;
 
 use crate::lock::lock;
-use crate::one_input::is_one_input;
 use crate::ordered::{OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec};
 
 macro_rules! is_one_of {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use coscan_upstream::one_input::with_children;
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::physical_expr::PhysicalExpr;
@@ -17,7 +18,6 @@ use super::placed_filters::{placed, removed};
 use crate::eligibility;
 use crate::file::known_keys::keeps;
 use crate::key_filter::{KeyFilter, KeyFilters};
-use crate::one_input::with_children;
 
 /// Places filters of the node's keys in the scans of its probe side, if it is an eligible hash join.
 pub(super) fn by_key(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use coscan_upstream::one_input::with_children;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::source::DataSourceExec;
@@ -15,8 +16,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::ordered;
 use crate::eligibility;
-use crate::one_input::with_children;
-use crate::ordered::Step;
+use crate::eligibility::steps::Step;
 use crate::scan::CScan;
 use crate::scan::first::WantedFirst;
 

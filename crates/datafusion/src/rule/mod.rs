@@ -23,10 +23,7 @@
 
 mod aggregation;
 mod aside;
-pub(crate) mod build_sides;
-pub(crate) mod claims;
 mod deferred;
-mod expressions;
 mod filter_pushdown;
 pub(crate) mod foreign;
 mod key_filters;
@@ -35,14 +32,13 @@ mod limits;
 mod ordered;
 mod placed_filters;
 mod read_once;
-pub(crate) mod sorted_inputs;
-pub(crate) mod stops;
 
 use std::fmt;
 use std::sync::Arc;
 
 use coscan_engine::Engine;
 use coscan_operators::narrowed;
+use coscan_upstream::sorted_inputs;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
@@ -100,7 +96,7 @@ fn in_order(
     let aside = set_aside(plan, declared, &|input| in_order(input, declared, engine, options))?;
     let plan = aside.data.transform_up(placed_filters::by_position)?.data;
     let plan = with_cooperative_scans(plan, engine, options, true)?.transform_up(yielding)?.data;
-    let plan = sorted_inputs::sorted_inputs(plan)?;
+    let plan = sorted_inputs(plan)?;
     if aside.transformed { put_back(plan) } else { Ok(plan) }
 }
 
@@ -141,7 +137,7 @@ fn rewritten(
     let plan = finished(ordered::by_chunks(plan, order_aware, &config.catalog, &finished)?)?;
     // A rewrite may replace columns by other expressions. Then filters imply less about them, and an order
     // may be lost.
-    sorted_inputs::sorted_inputs(plan)
+    sorted_inputs(plan)
 }
 
 /// Rewrites aggregations at scans, narrows arithmetic and makes joins yield. Skips the inputs of aggregations

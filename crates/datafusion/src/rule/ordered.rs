@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use coscan_upstream::one_input::with_children;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::CatalogOptions;
 use datafusion::common::tree_node::{TransformedResult, TreeNode};
@@ -34,12 +35,12 @@ use super::deferred::DeferredExec;
 use super::with_narrow_arithmetic;
 use crate::clustered::{ClusteredWith, matches_declared};
 use crate::eligibility;
+use crate::eligibility::steps::Step;
 use crate::key_filter::KeyFiltersExec;
-use crate::one_input::with_children;
 use crate::options::OrderAware;
 use crate::ordered::{
     AggregateSpec, Candidate, ChunkAggregation, ChunkInput, ChunkJoin, ChunkWindow, JoinTree,
-    OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec, Step, sort_chunks,
+    OrderedAggregateExec, OrderedJoinExec, OrderedWindowExec, sort_chunks,
 };
 use crate::scan::CScan;
 

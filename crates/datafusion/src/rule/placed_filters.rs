@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use coscan_upstream::UnclaimedExec;
+use coscan_upstream::one_input::with_children;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result};
@@ -29,11 +31,9 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 
-use super::claims::UnclaimedExec;
 use super::filter_pushdown::with_predicate;
 use crate::file::join_filter::{equal_otherwise, is_true};
 use crate::key_filter::KeyFiltersExec;
-use crate::one_input::with_children;
 
 /// A filter over the columns of a node.
 type Filter = Arc<dyn PhysicalExpr>;

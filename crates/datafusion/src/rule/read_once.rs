@@ -14,7 +14,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use crate::one_input::{OneInput, OneInputExec, with_children};
+use coscan_upstream::one_input::{OneInput, OneInputExec, with_children};
 
 /// Makes the left side of the node readable once, if the node is a nested loop join.
 pub(super) fn read_once(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use coscan_engine::{Engine, Policy, memory_bytes};
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::cache::cache_manager::{
@@ -96,7 +96,7 @@ impl CoscanContext {
     /// # Errors
     /// If the statement cannot be parsed or planned, or a setting has an invalid value.
     pub async fn sql(&self, sql: &str) -> Result<DataFrame> {
-        coscan_sql::sql(&self.ctx, sql).await
+        coscan_upstream::sql(&self.ctx, sql).await
     }
 
     /// Opens another session on the same engine, with its own tables and `SET`s. It must not change settings

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use coscan_engine::QueryAccount;
+use coscan_upstream::one_input::{OneInput, OneInputExec, one_partition};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -19,7 +20,6 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::key::{Key, Query};
 use super::runs::{Outcome, Part, Run, Runs, Unshared};
-use crate::one_input::{OneInput, OneInputExec, one_partition};
 
 /// The value in place of a query's number if there is none.
 const NOBODY: u64 = u64::MAX;

@@ -22,7 +22,8 @@ use object_store::ObjectStore;
 use tokio::runtime;
 
 use crate::determined::is_determined;
-use crate::rule::{eligibility, foreign};
+use crate::eligibility;
+use crate::rule::foreign;
 use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;
 use crate::stores::{is_plain_local, store_id};

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use coscan_upstream::PHYSICAL_RULES;
+use coscan_upstream::one_input::{with_children, without};
 use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -19,14 +21,9 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::exec::SharedResult;
 use super::key::Query;
 use super::runs::Runs;
-use crate::one_input::{with_children, without};
-use crate::one_nan::OneNanScans;
 use crate::options::CoscanOptions;
 use crate::ordered::OrderedAggregateExec;
 use crate::rule::CooperativeScans;
-use crate::rule::build_sides::BuildSides;
-use crate::rule::claims::TrueClaims;
-use crate::rule::sorted_inputs::SortedInputs;
 
 /// A result with a limit of at most so many rows is small.
 const ROWS_MAX: usize = 10_000;
@@ -118,11 +115,9 @@ fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
 fn has_known_rules(session: &dyn Session) -> bool {
     let Some(session) = session.as_any().downcast_ref::<SessionState>() else { return false };
     let known = PhysicalOptimizer::new().rules;
-    let own =
-        [CooperativeScans::NAME, BuildSides::NAME, TrueClaims::NAME, SortedInputs::NAME, OneNanScans::NAME];
-    session
-        .physical_optimizers()
-        .iter()
-        .map(|rule| rule.name())
-        .all(|name| own.contains(&name) || known.iter().any(|known| known.name() == name))
+    session.physical_optimizers().iter().map(|rule| rule.name()).all(|name| {
+        name == CooperativeScans::NAME
+            || PHYSICAL_RULES.contains(&name)
+            || known.iter().any(|known| known.name() == name)
+    })
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
+use coscan_upstream::one_input::{OneInput, OneInputExec, one_partition};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
 use datafusion::common::utils::memory::RecordBatchMemoryCounter;
@@ -20,7 +21,6 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::lock::lock;
 use crate::made_once::MadeOnce;
-use crate::one_input::{OneInput, OneInputExec, one_partition};
 
 /// Limit of the rows that are kept for the other uses, in bytes. Beyond it, only the use that began gets
 /// them, and the others run.

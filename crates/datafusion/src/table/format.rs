@@ -41,12 +41,12 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::adapter::WideningAdapters;
 use super::file_statistics;
-use super::footers::{metadata, with_footers};
 use super::intervals;
 use super::promotion::first_twice;
 use super::schema::{Merged, check_names, check_nulls, merged};
 use super::statistics::{in_types_of, in_types_of_file};
 use crate::file::decoding::Int96;
+use crate::file::footers::{metadata, with_footers};
 use crate::lock::lock;
 
 /// Makes [`ParquetFiles`] around the formats of another factory.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
 use coscan_engine::Engine;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coscan_datafusion::{CoscanOptions, install};
 use coscan_engine::Engine;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionContext;

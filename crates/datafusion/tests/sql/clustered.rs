@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coscan_core::registry;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;

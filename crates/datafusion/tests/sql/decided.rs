@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use coscan_core::registry;
 use coscan_engine::Engine;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::*;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::prelude::SessionContext;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanVisitor, accept, collect};
 use datafusion::prelude::SessionContext;

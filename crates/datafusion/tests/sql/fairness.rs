@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 

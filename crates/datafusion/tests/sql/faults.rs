@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coscan_datafusion::engine_error;
 use coscan_engine::EngineError;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};

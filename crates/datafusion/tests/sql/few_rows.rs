@@ -1,7 +1,7 @@
 //! Small tables with nulls in files, and the answers to statements over them.
 
 use coscan_datafusion::CoscanContext;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
 use datafusion::dataframe::DataFrame;

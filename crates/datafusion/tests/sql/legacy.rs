@@ -5,7 +5,7 @@ use std::path::Path;
 
 use coscan_datafusion::{CoscanOptions, install};
 use coscan_engine::Engine;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coscan_datafusion::CoscanContext;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int32Array, StringArray};
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};

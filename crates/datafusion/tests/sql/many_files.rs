@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use coscan_datafusion::engine_error;
 use coscan_engine::{Engine, EngineError};
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;

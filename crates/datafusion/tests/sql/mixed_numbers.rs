@@ -139,7 +139,7 @@ async fn plans_have_doubles_from_the_start() {
     let of_rows: Case = ("SELECT i FROM t WHERE (d, i) = (x, i)", &["1", "5"]);
     for (sql, expected) in REFUSED.iter().chain([&of_rows]) {
         let named = format!("SELECT * FROM ({sql}) AS q");
-        let frame = coscan_sql::sql(&ctx, &named).await.expect(sql);
+        let frame = coscan_upstream::sql(&ctx, &named).await.expect(sql);
         let (told, plan) =
             (frame.schema().as_arrow().clone(), frame.create_physical_plan().await.expect(sql));
         let types = |schema: &datafusion::arrow::datatypes::Schema| -> Vec<_> {
@@ -148,7 +148,7 @@ async fn plans_have_doubles_from_the_start() {
         assert_eq!(types(&told), types(&plan.schema()), "{sql}");
         let names: Vec<_> = (0..told.fields().len()).map(|column| format!("c{column}")).collect();
         let view = format!("CREATE OR REPLACE VIEW v ({}) AS {sql}", names.join(", "));
-        coscan_sql::sql(&ctx, &view).await.expect(&view);
+        coscan_upstream::sql(&ctx, &view).await.expect(&view);
         assert_eq!(support::sorted_rows(&ctx, "SELECT * FROM v").await, *expected, "{view}");
     }
 }

@@ -78,7 +78,7 @@ async fn names_that_are_ambiguous_or_of_another_schema_are_errors() {
 
 #[tokio::test]
 async fn datafusion_still_takes_such_names() {
-    use coscan_sql::PlainSql;
+    use coscan_upstream::PlainSql;
     let few = FewRows::open().await;
     for (sql, _) in REFUSED {
         if let Err(error) = few.plain.plain_sql(sql).await {

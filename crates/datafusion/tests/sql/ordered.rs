@@ -8,7 +8,7 @@ use std::sync::Arc;
 use coscan_core::registry;
 use coscan_datafusion::with_account;
 use coscan_engine::QueryAccount;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::*;
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::DataType;

@@ -2,7 +2,7 @@
 //! time, with the rows of plain DataFusion.
 
 use coscan_core::registry;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::prelude::SessionContext;
 use fastrand::Rng;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{Int64Array, RecordBatch};
 use datafusion::prelude::SessionContext;
 use parquet::arrow::ArrowWriter;

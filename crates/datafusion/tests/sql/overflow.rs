@@ -332,7 +332,7 @@ async fn columns_are_called_as_without_checks() {
         "SELECT sum(a), sum(a + 1), sum(DISTINCT a), sum(u), g + i FROM t GROUP BY g + i",
     ] {
         let schema = async |ctx: &SessionContext| {
-            use coscan_sql::PlainSql;
+            use coscan_upstream::PlainSql;
             let frame = ctx.plain_sql(sql).await.expect(sql);
             let logical = frame.schema().as_arrow().clone();
             (logical, frame.create_physical_plan().await.expect(sql).schema())
@@ -409,7 +409,7 @@ async fn check_long_expressions() {
     let error = support::rows(&ctx, &constant).await.expect_err(&constant).to_string();
     assert!(error.contains("bigint out of range"), "{error}");
     let names = async |ctx: &SessionContext| {
-        use coscan_sql::PlainSql;
+        use coscan_upstream::PlainSql;
         let sql = format!("SELECT {} FROM t", cases[3].0);
         let plan = ctx.plain_sql(&sql).await.expect("a plan").create_physical_plan().await;
         plan.expect("a plan").schema()

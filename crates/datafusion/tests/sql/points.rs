@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coscan_datafusion::{CoscanOptions, engine_error, install};
 use coscan_engine::{Engine, EngineConfig, EngineError};
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{
     ArrayRef, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray,
 };

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array,
     Float64Array, Int8Array, Int32Array, Int64Array, LargeStringArray, ListArray, NullArray, StringArray,

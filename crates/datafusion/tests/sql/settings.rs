@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coscan_datafusion::{CoscanContext, rewrite_plan};
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::datasource::physical_plan::parquet::ParquetAccessPlan;
 use datafusion::datasource::physical_plan::{FileGroup, ParquetSource};

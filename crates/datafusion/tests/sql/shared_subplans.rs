@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use coscan_datafusion::{CoscanContext, CoscanContextBuilder};
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::datasource::MemTable;

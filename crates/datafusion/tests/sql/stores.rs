@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coscan_datafusion::SharedStores;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::prelude::SessionContext;
 use object_store::local::LocalFileSystem;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use coscan_datafusion::{CoscanContext, CoscanOptions, engine_error, install};
 use coscan_engine::{Engine, EngineConfig, EngineError, PolicyName, Usage};
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionStateBuilder;

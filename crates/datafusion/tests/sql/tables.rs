@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coscan_datafusion::{CoscanOptions, install};
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::common::Result;

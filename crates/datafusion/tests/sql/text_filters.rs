@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coscan_core::registry;
 use coscan_engine::Engine;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{ArrayRef, Int32Array, ListArray, StructArray, TimestampMicrosecondArray};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::Field;

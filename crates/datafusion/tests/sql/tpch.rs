@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coscan_core::registry;
-use coscan_sql::PlainSql;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
 use datafusion::prelude::SessionContext;
 use parquet::arrow::ArrowWriter;

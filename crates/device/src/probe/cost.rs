@@ -1,9 +1,10 @@
 //! Cost of a request by its size: percentiles, and the line t = t0 + n / B through the medians.
 
+use coscan_base::statistics::{median, quantile};
+
 use super::profile::{Estimate, Latency, Profile};
 use super::rank::median_bounds;
 use super::{ProbeError, ProbeOptions, Sample, Target, anywhere};
-use coscan_base::statistics::{median, quantile};
 
 /// Number of resamplings of the times, for the bounds of the line.
 const RESAMPLES: usize = 200;

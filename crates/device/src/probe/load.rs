@@ -1,10 +1,11 @@
 //! Throughput with many requests: the requests in flight that a device needs, the gain of sequential order,
 //! and changes of throughput.
 
+use coscan_base::statistics::median;
+
 use super::profile::{Depth, Estimate, Large, Profile, Regime, Throughput};
 use super::rank::{shift, z_above};
 use super::{ProbeError, ProbeOptions, Sample, Target, anywhere};
-use coscan_base::statistics::median;
 
 /// Size of the requests, where the device is large enough.
 const REQUEST_BYTES: u64 = 64 << 10;

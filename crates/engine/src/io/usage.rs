@@ -1,5 +1,7 @@
 //! The use of devices and stores, for statistics.
 
+use std::time::Duration;
+
 use crate::io::level::Why;
 
 /// A device with a profile, and the reads from it.

@@ -3,8 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::io::usage::{DeviceUse, StoreUse};
-
 /// Durations by order of magnitude: bucket `i` counts those from `2^i` to `2^(i+1)` nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {

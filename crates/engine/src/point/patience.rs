@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 /// The point reads that wait for room, under the driver's lock.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
-    pub(super) waiting: usize,
+    pub(crate) waiting: usize,
     /// The time at which something was last released, or the first waiter came.
-    pub(super) since: Option<Instant>,
+    pub(crate) since: Option<Instant>,
     /// The number of times that nothing was released for long.
-    pub(super) given_up: u64,
+    pub(crate) given_up: u64,
 }
 
 impl Patience {

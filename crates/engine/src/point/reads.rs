@@ -30,34 +30,34 @@ const IDLE: Duration = Duration::from_secs(10);
 /// The point reads of an engine.
 #[derive(Debug)]
 pub(crate) struct Points {
-    pub(super) frames: Frames,
-    pub(super) reads: BTreeMap<u64, Pending>,
-    pub(super) next_read: u64,
+    pub(crate) frames: Frames,
+    pub(crate) reads: BTreeMap<u64, Pending>,
+    pub(crate) next_read: u64,
     /// The maximum that they may have, in bytes.
-    pub(super) share: u64,
-    pub(super) used: Instant,
+    pub(crate) share: u64,
+    pub(crate) used: Instant,
 }
 
 /// One point read.
 #[derive(Debug)]
-pub(super) struct Pending {
-    pub(super) file: Arc<File>,
-    pub(super) row_group: usize,
-    pub(super) chunk: ChunkNo,
+pub(crate) struct Pending {
+    pub(crate) file: Arc<File>,
+    pub(crate) row_group: usize,
+    pub(crate) chunk: ChunkNo,
     /// True if all its rows are in that chunk, whose parts then have all its pages.
-    pub(super) in_one_chunk: bool,
-    pub(super) columns: ColumnSet,
-    pub(super) cell: Arc<Cell>,
+    pub(crate) in_one_chunk: bool,
+    pub(crate) columns: ColumnSet,
+    pub(crate) cell: Arc<Cell>,
     /// The bytes in addition to the frames.
-    pub(super) room: u64,
+    pub(crate) room: u64,
     /// True if it waits for data.
-    pub(super) waits: bool,
+    pub(crate) waits: bool,
 }
 
 /// Blocks of a file that the I/O threads read for frames.
 pub(crate) struct BlockContext {
-    pub(super) file: Arc<File>,
-    pub(super) blocks: Vec<(FrameNo, u32)>,
+    pub(crate) file: Arc<File>,
+    pub(crate) blocks: Vec<(FrameNo, u32)>,
 }
 
 impl Points {
@@ -74,7 +74,7 @@ impl Points {
     }
 
     /// The bytes of all reads in addition to the frames.
-    pub(super) fn rooms(&self) -> u64 {
+    pub(crate) fn rooms(&self) -> u64 {
         self.reads.values().map(|read| read.room).sum()
     }
 
@@ -92,7 +92,7 @@ impl Points {
     }
 
     /// The number of waiting reads of a chunk, and the union of their columns.
-    pub(super) fn waiting_for(&self, table: TableId, chunk: ChunkNo) -> (u32, ColumnSet) {
+    pub(crate) fn waiting_for(&self, table: TableId, chunk: ChunkNo) -> (u32, ColumnSet) {
         let mut columns = ColumnSet::new();
         let here = |read: &&Pending| read.waits && read.file.table == table && read.chunk == chunk;
         let reads =

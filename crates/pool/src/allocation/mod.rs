@@ -30,11 +30,12 @@ pub mod working_set;
 
 use std::fmt::Debug;
 
+use coscan_base::Span;
+
 use crate::event::Demand;
 use crate::ids::{FrameNo, PageId, QueryId, SetId};
 use crate::queries::{Instance, Reference};
 use crate::state::PoolState;
-use coscan_base::Span;
 
 /// An instruction of a policy to the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

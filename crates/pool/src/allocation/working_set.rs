@@ -16,13 +16,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use coscan_base::Span;
+
 use super::sets::{Members, Sets, frames_are_in};
 use super::{AllocationPolicy, Step};
 use crate::event::Demand;
 use crate::ids::{FrameNo, PageId, QueryId, SetId};
 use crate::queries::Reference;
 use crate::state::PoolState;
-use coscan_base::Span;
 
 /// See the module documentation.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use coscan_datafusion::{engine_error, with_account};
 use coscan_engine::EngineError;
-use coscan_sql::execute_logical_plan;
+use coscan_upstream::execute_logical_plan;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNode;

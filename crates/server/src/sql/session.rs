@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coscan_datafusion::{CoscanContext, CoscanOptions};
-use coscan_sql::{plan_with_types, statement_to_plan, with_options};
 use coscan_tier::{TierUser, Tiers};
+use coscan_upstream::{plan_with_types, statement_to_plan, with_options};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DataFusionResult;

@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use coscan_sql::PlainSql;
 use coscan_tier::{TierConfig, TierError, Tiers, keep_footers};
+use coscan_upstream::PlainSql;
 use datafusion::prelude::SessionContext;
 
 use crate::archive;

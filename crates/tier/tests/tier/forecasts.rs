@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
-use coscan_sql::PlainSql;
 use coscan_tier::{Forecast, Tiers, forecast, keep_footers};
+use coscan_upstream::PlainSql;
 
 use crate::folder::Hsm;
 use crate::plans::write_table;

@@ -4,8 +4,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use coscan_sql::PlainSql;
 use coscan_tier::{Asked, Fragment, TierConfig, Tiers, drop_copies, keep_footers};
+use coscan_upstream::PlainSql;
 
 use crate::faults::{SUM_R, SUM_S, declared, hsm};
 use crate::folder::Hsm;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coscan_sql::PlainSql;
 use coscan_tier::{TierError, Tiers, drop_copies, forecast, keep_footers};
+use coscan_upstream::PlainSql;
 
 use crate::faults::{SUM_R, declared, hsm};
 use crate::tables::{over, rows};

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use coscan_sql::PlainSql;
 use coscan_tier::{Tiers, keep_footers};
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::execution::SendableRecordBatchStream;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use coscan_sql::PlainSql;
 use coscan_tier::{Tiers, forecast, keep_footers};
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};

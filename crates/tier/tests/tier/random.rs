@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_sql::PlainSql;
 use coscan_tier::Tiers;
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::{Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use fastrand::Rng;

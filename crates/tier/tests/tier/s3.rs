@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
-use coscan_sql::PlainSql;
 use coscan_tier::Tiers;
+use coscan_upstream::PlainSql;
 
 use crate::archive::{self, Class, Glacier};
 use crate::plans::write_table;

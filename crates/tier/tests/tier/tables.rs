@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
-use coscan_sql::PlainSql;
 use coscan_tier::{TierError, Tiers};
+use coscan_upstream::PlainSql;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;

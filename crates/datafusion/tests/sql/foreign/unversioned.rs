@@ -60,7 +60,12 @@ async fn two_tables_of_one_file_share_it() {
     let (engine, ctx) = session(&table).await;
     let path = table.folder.path().to_str().expect("a path");
     let listing = format!("CREATE EXTERNAL TABLE l STORED AS PARQUET LOCATION '{path}/'");
-    coscan_sql::PlainSql::plain_sql(&ctx, &listing).await.expect("a table").collect().await.expect("a table");
+    coscan_upstream::PlainSql::plain_sql(&ctx, &listing)
+        .await
+        .expect("a table")
+        .collect()
+        .await
+        .expect("a table");
     let again = OddTable::provider(&table);
     ctx.register_table("u", again).expect("a table");
     assert_eq!(support::number(&ctx, SUM).await, 499_500);

@@ -16,9 +16,10 @@ mod scan;
 
 use serde::{Deserialize, Serialize};
 
+use coscan_base::statistics::median;
+
 use super::rank::{median_bounds, shift, z_above};
 use super::{Estimate, ProbeError, Sample, Target};
-use coscan_base::statistics::median;
 
 /// Parameters of the search for boundaries.
 #[derive(Clone, Debug)]

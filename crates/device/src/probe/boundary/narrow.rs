@@ -1,10 +1,11 @@
 //! Refinement of a rough period: its exact value, its offset, and the true multiple.
 
+use coscan_base::statistics::median;
+
 use super::super::rank::z_above;
 use super::super::{ProbeError, Sample, Target};
 use super::scan::{Timed, step};
 use super::{Guess, Search, boundary_at};
-use coscan_base::statistics::median;
 
 /// Requests per question in a search by halving.
 const ASKED: usize = 48;

@@ -22,7 +22,7 @@ mod names;
 
 use std::ops::ControlFlow;
 
-use coscan_sql::mend_statement;
+use coscan_upstream::mend_statement;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
 

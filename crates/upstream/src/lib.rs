@@ -1,0 +1,32 @@
+//! Corrections of Apache DataFusion 55.
+//!
+//! DataFusion gives wrong rows for some statements, plans and settings, and refuses others that SQL allows. Each file here
+//! corrects one fault: its header names the fault, and a test of `coscan-datafusion` shows that plain DataFusion still has it.
+//! `crates/datafusion/README.md` lists all differences. A newer DataFusion without a fault makes the file obsolete.
+//!
+//! | module | corrected |
+//! |---|---|
+//! | [`statement`] | statements, from the text to the logical plan |
+//! | `logical` | rules of the analyzer and the optimizer, and planners |
+//! | `physical` | rules over physical plans |
+//! | `overflow` | arithmetic, sums and casts that wrap around |
+//! | `one_nan` | NaN with the sign bit |
+//! | `session` | the order in which a session has all of them |
+//! | [`one_input`] | a plan node with one input, for this crate and others |
+#![deny(missing_docs)]
+
+mod logical;
+pub mod one_input;
+mod one_nan;
+mod overflow;
+mod physical;
+mod session;
+pub mod statement;
+
+pub use logical::float_extrema::{FloatExtremum, NAMES as FLOAT_EXTREMA};
+pub use logical::join_settings::compares_sorted;
+pub use overflow::{CheckedSum, with_all_digits};
+pub use physical::output_properties::UnclaimedExec;
+pub use physical::sorted_inputs::sorted_inputs;
+pub use session::{PHYSICAL_RULES, with_mended_planner, with_mended_rules};
+pub use statement::*;

@@ -1,0 +1,13 @@
+//! Corrections of logical plans, and planners around the session's own.
+
+pub(crate) mod constant_keys;
+pub(crate) mod counted_sets;
+pub(crate) mod dependencies;
+pub(crate) mod float_extrema;
+pub(crate) mod join_settings;
+pub(crate) mod lasting_casts;
+pub(crate) mod mixed_numbers;
+pub(crate) mod null_keys;
+pub(crate) mod null_lists;
+pub(crate) mod rounded;
+pub(crate) mod subqueries;

@@ -1,0 +1,6 @@
+//! Corrections of physical plans: rules of the physical optimizer.
+
+pub(crate) mod build_sides;
+pub(crate) mod output_properties;
+pub(crate) mod pushdown_barriers;
+pub(crate) mod sorted_inputs;

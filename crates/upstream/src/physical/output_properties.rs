@@ -1,0 +1,173 @@
+//! Removes plan properties that DataFusion 55 overstates.
+//!
+//! Some nodes declare an order or constants that do not hold. DataFusion then leaves out a sort, or an
+//! aggregation outputs a group as soon as the key changes, so groups come more than once.
+//!
+//! - An aggregation over grouping sets declares the order and the constant keys of its input. But a key is
+//!   null in a set that leaves it out.
+//! - An outer join declares constants for a side that it fills with nulls: after
+//!   `LEFT JOIN t ON .. AND t.x = 5`, that x is 5 in all rows.
+//! - An outer sort-merge join with a condition declares the order of one side, but returns rows without a
+//!   match late. It also takes the columns of its condition to be free of nulls if those of its inputs are,
+//!   and fails.
+//!
+//! This rule runs first, so no plan is based on such properties.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Schema;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, Result};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_expr::equivalence::EquivalenceClass;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{
+    HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec,
+};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
+
+use crate::one_input::{OneInput, OneInputExec};
+
+/// Puts the rule that removes wrong properties before all others.
+pub(crate) fn with_true_claims(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
+    optimizer.rules.insert(0, Arc::new(TrueClaims));
+    optimizer
+}
+
+#[derive(Debug)]
+pub(crate) struct TrueClaims;
+
+impl TrueClaims {
+    pub(crate) const NAME: &'static str = "true_claims";
+}
+
+impl PhysicalOptimizerRule for TrueClaims {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(without_wrong_claims).data()
+    }
+
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Removes wrong properties of the node's rows.
+fn without_wrong_claims(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let mut filled = filled_with_nulls(&node).into_iter();
+    let mut node = node.map_children(|input| {
+        let is_wrong = filled.next() == Some(true) && claims_values(&input);
+        Ok(if is_wrong { Transformed::yes(Unclaimed::exec(input)) } else { Transformed::no(input) })
+    })?;
+    if let Some(join) = outer_with_condition(&node.data) {
+        node = Transformed::yes(Unclaimed::exec(with_nulls(join)?));
+    } else if leaves_keys_out(&node.data) {
+        node = Transformed::yes(Unclaimed::exec(node.data));
+    }
+    Ok(node)
+}
+
+/// Returns whether a grouping set leaves out a key of the aggregation, so that it is null.
+fn leaves_keys_out(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
+        let makes_groups = aggregate.mode().input_mode() == AggregateInputMode::Raw;
+        makes_groups && aggregate.group_expr().groups().iter().flatten().any(|is_null| *is_null)
+    })
+}
+
+/// Returns the node if it is an outer sort-merge join with a condition.
+fn outer_with_condition(node: &Arc<dyn ExecutionPlan>) -> Option<&SortMergeJoinExec> {
+    let outer = [JoinType::Left, JoinType::Right, JoinType::Full];
+    let join = node.downcast_ref::<SortMergeJoinExec>()?;
+    (join.filter().is_some() && outer.contains(&join.join_type())).then_some(join)
+}
+
+/// Declares the columns of the join's condition nullable.
+fn with_nulls(join: &SortMergeJoinExec) -> Result<Arc<dyn ExecutionPlan>> {
+    let condition = join.filter().as_ref().map(|condition| {
+        let fields =
+            condition.schema().fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Schema::new(fields.collect::<Vec<_>>());
+        let columns = condition.column_indices().to_vec();
+        JoinFilter::new(Arc::clone(condition.expression()), columns, Arc::new(schema))
+    });
+    Ok(Arc::new(SortMergeJoinExec::try_new(
+        Arc::clone(join.left()),
+        Arc::clone(join.right()),
+        join.on().to_vec(),
+        condition,
+        join.join_type(),
+        join.sort_options().to_vec(),
+        join.null_equality(),
+    )?))
+}
+
+/// Returns which sides a join fills with nulls; none if the node is no join.
+fn filled_with_nulls(node: &Arc<dyn ExecutionPlan>) -> [bool; 2] {
+    let hash = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
+    let kind = hash
+        .or_else(|| node.downcast_ref::<SortMergeJoinExec>().map(|join| join.join_type()))
+        .or_else(|| node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type()))
+        .or_else(|| node.downcast_ref::<PiecewiseMergeJoinExec>().map(|join| join.join_type()));
+    match kind {
+        Some(JoinType::Left) => [false, true],
+        Some(JoinType::Right) => [true, false],
+        Some(JoinType::Full) => [true, true],
+        _ => [false, false],
+    }
+}
+
+/// Returns whether the node declares constants, or equalities beyond those of columns. Equalities of columns
+/// also hold for rows of nulls.
+fn claims_values(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let is_of_columns = |class: &EquivalenceClass| class.iter().all(|expr| expr.is::<Column>());
+    let properties = node.properties().equivalence_properties();
+    !properties.constants().is_empty() || !properties.eq_group().iter().all(is_of_columns)
+}
+
+/// A node that passes rows on, without the plan properties that DataFusion overstates.
+pub type UnclaimedExec = OneInputExec<Unclaimed>;
+
+/// Emits the rows of its input and declares no properties of them.
+pub struct Unclaimed {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl Unclaimed {
+    pub(crate) fn exec(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let nothing = EquivalenceProperties::new(input.schema());
+        let properties = PlanProperties::clone(input.properties()).with_eq_properties(nothing);
+        Arc::new(OneInputExec(Unclaimed { input, properties: Arc::new(properties) }))
+    }
+}
+
+impl OneInput for Unclaimed {
+    const NAME: &'static str = "UnclaimedExec";
+    const KEEPS_ORDER: bool = false;
+    const PASSES_FILTERS: bool = true;
+
+    fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn over(_: &Arc<OneInputExec<Self>>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Unclaimed::exec(input)
+    }
+}

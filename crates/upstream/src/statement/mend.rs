@@ -1,0 +1,27 @@
+//! Corrections of parsed statements that DataFusion 55 does not know or misreads.
+
+use datafusion::sql::parser::{CopyToSource, Statement};
+
+use crate::statement::{counted_sets, precedence, row_values};
+
+/// Corrects a statement that DataFusion 55 has parsed. Conditions after `IS DISTINCT FROM` are grouped by
+/// precedence. Rows of values are compared by their values. EXCEPT ALL and INTERSECT ALL are marked by
+/// [`COUNTED_ROWS`](crate::COUNTED_ROWS), for sessions that count their rows.
+pub fn mend_statement(statement: &mut Statement) {
+    match statement {
+        Statement::Statement(statement) => {
+            precedence::group(statement);
+            row_values::compare(statement);
+            counted_sets::mark(statement);
+        }
+        Statement::CopyTo(copy) => {
+            if let CopyToSource::Query(query) = &mut copy.source {
+                precedence::group(query);
+                row_values::compare(query);
+                counted_sets::mark(query);
+            }
+        }
+        Statement::Explain(explain) => mend_statement(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
+    }
+}
