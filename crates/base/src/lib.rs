@@ -1,4 +1,4 @@
-//! What the models and the buffer manager have in common: time, identifiers, descriptions of policies, and quantiles.
+//! Types that the models and the buffer manager share: time, identifiers, descriptions of policies, and quantiles.
 //!
 //! No I/O, no clock, no dependencies.
 #![deny(missing_docs)]

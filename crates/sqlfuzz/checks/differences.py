@@ -27,6 +27,9 @@ def explained(error: Exception, wanted: object) -> str | None:
     if code == "22003" and isinstance(wanted, Answer) and beyond_bigint(wanted):
         # docs/serve-sql.md: the sum of bigint is bigint. Other engines have wider sums.
         return "refused: the sum is beyond bigint"
+    if "Overflowing on NaN" in str(error):
+        # The plan decides for which rows a cast to a decimal is computed, and NaN is none.
+        return "refused: NaN is no decimal"
     if code == "0A000" and any(words in str(error) for words in SUBQUERIES):
         return "refused: a subquery that docs/serve-sql.md names"
     return None

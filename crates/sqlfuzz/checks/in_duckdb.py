@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 from .compare import Answer, in_total_order, without_order
@@ -43,7 +44,7 @@ class DuckDb:
         except duckdb.Error as error:
             words = str(error).splitlines()[0][:100]
             # Which rows are converted depends on the plan.
-            if isinstance(error, (duckdb.OutOfRangeException, duckdb.ConversionException)) and "value nan" not in words:
+            if isinstance(error, (duckdb.OutOfRangeException, duckdb.ConversionException)) and not re.search("value -?nan", words):
                 return Refusal(OUT_OF_RANGE, words)
             return f"refused by DuckDB ({words})"
         finally:

@@ -15,6 +15,8 @@ use crate::logical::constant_keys::without_constant_keys;
 use crate::logical::counted_sets::with_counted_sets;
 use crate::logical::dependencies::{IndependentPlanner, with_independent_columns};
 use crate::logical::float_extrema::with_float_extrema;
+use crate::logical::float_frames::with_float_frames;
+use crate::logical::guarded_arguments::with_guarded_arguments;
 use crate::logical::join_settings::JoinSettings;
 use crate::logical::lasting_casts::with_lasting_casts;
 use crate::logical::mixed_numbers::with_mixed_numbers;
@@ -45,9 +47,10 @@ pub fn with_mended_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
     let mut builder = with_checked_constants(builder);
     let analyzer = with_lasting_round(builder.analyzer().take().unwrap_or_default());
     let analyzer = with_null_lists(with_mixed_numbers(with_lasting_casts(analyzer)));
-    let analyzer = with_one_nan_computed(with_float_extrema(analyzer));
+    let analyzer = with_one_nan_computed(with_float_frames(with_float_extrema(analyzer)));
     let analyzer = with_subqueries(with_counted_sets(analyzer));
-    *builder.analyzer() = Some(with_checked_arithmetic(with_independent_columns(analyzer)));
+    *builder.analyzer() =
+        Some(with_guarded_arguments(with_checked_arithmetic(with_independent_columns(analyzer))));
     let optimizer = builder.optimizer().take().unwrap_or_default();
     *builder.optimizer() = Some(without_constant_keys(with_keys_of_one_kind(optimizer)));
     let optimizer = builder.physical_optimizers().take().unwrap_or_default();

@@ -45,7 +45,7 @@ const PLANNING: [(&str, &str); 21] = [
 ];
 
 /// Parts of execution errors, with their codes.
-const RUNNING: [(&str, &str); 13] = [
+const RUNNING: [(&str, &str); 14] = [
     ("invalid argument for width_bucket", "2201G"),
     ("thresholds array must not contain NULLs", "22004"),
     ("invalid input syntax for type", "22P02"),
@@ -55,6 +55,7 @@ const RUNNING: [(&str, &str); 13] = [
     ("Placeholder", "42P02"),
     ("Prepared statement", "26000"),
     ("verflow", "22003"),
+    ("Can't cast value", "22003"),
     ("field value out of range", "22008"),
     ("invalid regular expression", "2201B"),
     ("are corrupt", "XX001"),
@@ -85,9 +86,7 @@ pub(crate) fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
         DataFusionError::IoError(_) => "58030",
         DataFusionError::ParquetError(error) => match **error {
             // Conditions are evaluated while pages are decoded.
-            ParquetError::ArrowError(_) | ParquetError::External(_) if text.contains("Divide by zero") => {
-                "22012"
-            }
+            ParquetError::ArrowError(_) | ParquetError::External(_) if divides_by_zero(text) => "22012",
             ParquetError::ArrowError(_) | ParquetError::External(_) => with(&RUNNING, text, "XX001"),
             _ => "XX001",
         },
@@ -97,6 +96,11 @@ pub(crate) fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
         DataFusionError::External(_) if text.contains("Invalid regex") => "2201B",
         _ => INTERNAL,
     }
+}
+
+/// Returns whether the text is of a division by zero. DataFusion's reader shows the error of a condition in Rust's form.
+fn divides_by_zero(text: &str) -> bool {
+    text.contains("Divide by zero") || text.contains("DivideByZero")
 }
 
 fn of_engine(error: &EngineError) -> &'static str {

@@ -4,6 +4,8 @@ pub(crate) mod constant_keys;
 pub(crate) mod counted_sets;
 pub(crate) mod dependencies;
 pub(crate) mod float_extrema;
+pub(crate) mod float_frames;
+pub(crate) mod guarded_arguments;
 pub(crate) mod join_settings;
 pub(crate) mod lasting_casts;
 pub(crate) mod mixed_numbers;

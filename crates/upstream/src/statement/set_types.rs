@@ -44,9 +44,7 @@ pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|plan| {
         let plan = match plan {
             LogicalPlan::Join(join) if is_set_join(&join) => common(join)?,
-            LogicalPlan::Union(union) if changed => {
-                Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?))
-            }
+            LogicalPlan::Union(union) => common_of_all(union, changed)?,
             plan if changed => Transformed::yes(plan.recompute_schema()?),
             plan => Transformed::no(plan),
         };
@@ -54,6 +52,35 @@ pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
         Ok(plan)
     })?;
     Ok(plan.data)
+}
+
+/// Casts the inputs to their common types: those of an analyzed union, which sets above it have to know.
+fn common_of_all(union: Union, changed: bool) -> Result<Transformed<LogicalPlan>> {
+    let mut common = types(&union.inputs[0]);
+    for input in &union.inputs[1..] {
+        let both = common.iter().zip(types(input)).map(|(a, b)| common_types(a, &b));
+        // Types without a common type are an error of the analyzer.
+        match both.collect::<Option<Vec<_>>>() {
+            Some(both) if both.iter().all(|(a, b)| a == b) => {
+                common = both.into_iter().map(|(a, _)| a).collect()
+            }
+            _ => common.clear(),
+        }
+    }
+    let differs = !common.is_empty() && union.inputs.iter().any(|input| types(input) != common);
+    if !changed && !differs {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    let cast = |input: Arc<LogicalPlan>| match differs && types(&input) != common {
+        true => of_types(Arc::unwrap_or_clone(input), &common).map(Arc::new),
+        false => Ok(input),
+    };
+    let inputs = union.inputs.into_iter().map(cast).collect::<Result<Vec<_>>>()?;
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+fn types(plan: &LogicalPlan) -> Vec<DataType> {
+    plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
 }
 
 fn is_set_join(join: &Join) -> bool {
@@ -65,9 +92,6 @@ fn is_set_join(join: &Join) -> bool {
 }
 
 fn common(join: Join) -> Result<Transformed<LogicalPlan>> {
-    let types = |plan: &LogicalPlan| -> Vec<DataType> {
-        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
-    };
     let found = (types(&join.left), types(&join.right));
     let both = found.0.iter().zip(&found.1).map(|(left, right)| common_types(left, right));
     // Types without a common type are an error of the analyzer.

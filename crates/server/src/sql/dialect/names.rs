@@ -185,6 +185,8 @@ fn figure(expr: &Expr) -> Option<Figure> {
                 None => return figure(root),
             }
         }
+        // NOT is an operator above it.
+        Expr::Exists { negated: true, .. } => return None,
         Expr::Exists { .. } => Figure::strong("exists"),
         Expr::Array(_) => Figure::strong("array"),
         Expr::Tuple(_) => Figure::strong("row"),
@@ -282,6 +284,7 @@ mod tests {
             ("(SELECT max(id) FROM t)", "max"),
             ("(SELECT id FROM t LIMIT 1)", "id"),
             ("exists(SELECT 1)", "exists"),
+            ("NOT exists(SELECT 1)", "?column?"),
             ("ARRAY[1]", "array"),
             ("(ARRAY[1, 2])[1]", "array"),
             ("current_date", "current_date"),

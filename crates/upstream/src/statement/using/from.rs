@@ -2,6 +2,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
     Ident, Join, JoinConstraint, JoinOperator, ObjectName, SelectItem, SetExpr, TableAlias, TableFactor,
@@ -186,7 +187,16 @@ impl Mender<'_> {
                 _ => coalesce(&of_left.value, &of_right.value),
             };
             let is_side = matches!(kind, Kind::OfLeft | Kind::OfRight);
-            let of = if kind == Kind::Right { of_right.of } else { of_left.of };
+            let of = match (of_left.of, of_right.of) {
+                (Some(left), Some(right)) if !same_type => type_union_coercion(&left, &right),
+                (left, right) => {
+                    if kind == Kind::Right {
+                        right
+                    } else {
+                        left
+                    }
+                }
+            };
             let is_computed = !is_side && (matches!(value, Expr::Function(_)) || beside(&name));
             let value = if is_computed {
                 let alias = Ident::with_quote('"', format!("{MERGED}{name}"));
@@ -198,7 +208,7 @@ impl Mender<'_> {
             } else {
                 value
             };
-            columns.push(Named { name, value, of: if same_type { of } else { None }, merged: true });
+            columns.push(Named { name, value, of, merged: true });
         }
         if !computed.is_empty() {
             self.merged += 1;
