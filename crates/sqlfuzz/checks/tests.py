@@ -14,7 +14,7 @@ from .parts import Query, listed, optional, part, shrink
 from .differences import FLOAT8, INT4, INT8, NUMERIC, TEXT
 from .postgresql_queries import PostgresqlQueries
 from .random_sql import KIND
-from .sides import ANSWERED, BOTH_REFUSE, DIFFERENT, EXACT, OTHER_COLUMNS, Refusal, Reply, Sides, is_failure, without_narrow_casts
+from .sides import ANSWERED, BOTH_REFUSE, DIFFERENT, EXACT, LIMITED, OTHER_COLUMNS, Refusal, Reply, Sides, is_failure, without_narrow_casts
 from .tables import write_tables
 from .tpcds import with_ranks
 
@@ -131,13 +131,14 @@ class Files(unittest.TestCase):
 
 
 class FixedOracle:
-    """An engine with fixed answers to every question."""
+    """An engine with fixed answers: to exact questions, and to a query without its order."""
 
-    def __init__(self, exact: object):
-        self.exact = exact
+    def __init__(self, exact: object, unlimited: object):
+        self.exact, self.unlimited = exact, unlimited
 
-    def ask(self, _query: Query, exact: bool = False) -> object:
-        return self.exact if exact else self.fail("only exact answers are asked for")
+    def ask(self, query: Query, exact: bool = False) -> object:
+        assert exact or not query.order, "the answer to the query itself is known"
+        return self.exact if exact else self.unlimited
 
 
 class Planted(unittest.TestCase):
@@ -146,8 +147,9 @@ class Planted(unittest.TestCase):
     WANTED = without_order([(1, 10), (2, None), (3, 2**63)], columns=[("a", INT4), ("sum", NUMERIC)])
     TYPES = [("a", INT4), ("sum", INT8)]
 
-    def outcome(self, wanted: object, given: object, exact: object = "unknown") -> str:
-        return Sides(FixedOracle(exact), None, []).outcome(Query(part("SELECT 1")), wanted, given)
+    def outcome(self, wanted: object, given: object, exact: object = "unknown", order: str = "", unlimited: object = None) -> str:
+        query = Query(part("SELECT 1"), part(order) if order else None)
+        return Sides(FixedOracle(exact, unlimited), None, []).outcome(query, wanted, given)
 
     def error(self, code: str) -> Exception:
         error = Exception("planted")
@@ -184,6 +186,15 @@ class Planted(unittest.TestCase):
         self.assertTrue(is_failure(self.outcome(without_order([(1,)]), self.error("0A000"))))
         # The sum of bigint is bigint.
         self.assertFalse(is_failure(self.outcome(self.WANTED, self.error("22003"))))
+
+    def test_rows_that_a_limit_omits(self):
+        limit, few = " ORDER BY 1 LIMIT 3", without_order([(1,)])
+        # A sum beyond bigint may be in another row.
+        self.assertFalse(is_failure(self.outcome(few, self.error("22003"), order=limit, unlimited=self.WANTED)))
+        self.assertTrue(is_failure(self.outcome(few, self.error("22003"), order=limit, unlimited=few)))
+        refusal, answer = Refusal("22012", "division by zero"), Reply([(1,)])
+        self.assertEqual(self.outcome(refusal, answer, order=limit), LIMITED)
+        self.assertEqual(self.outcome(refusal, answer, order=" ORDER BY 1"), ANSWERED)
 
 
 class Draws(unittest.TestCase):

@@ -11,7 +11,7 @@
 //! | `physical` | rules over physical plans |
 //! | `overflow` | arithmetic, sums and casts that wrap around |
 //! | `one_nan` | NaN with the sign bit |
-//! | `session` | the order in which a session has all of them |
+//! | `session` | the list of all rules in their order, [`STEPS`], from which sessions are built |
 //! | [`one_input`] | a plan node with one input, for this crate and others |
 #![deny(missing_docs)]
 
@@ -28,5 +28,5 @@ pub use logical::join_settings::compares_sorted;
 pub use overflow::{CheckedSum, with_all_digits};
 pub use physical::output_properties::UnclaimedExec;
 pub use physical::sorted_inputs::sorted_inputs;
-pub use session::{PHYSICAL_RULES, with_mended_planner, with_mended_rules};
+pub use session::{PHYSICAL_RULES, STEPS, Step, with_mended_planner, with_mended_rules};
 pub use statement::*;

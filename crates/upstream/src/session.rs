@@ -1,4 +1,7 @@
 //! The corrections that every session has, in their order.
+//!
+//! [`STEPS`] is the list. Sessions are built from it, so it cannot be wrong about the order. `EXPLAIN VERBOSE` shows what each
+//! rule changes, by the rule's name.
 
 use std::sync::Arc;
 
@@ -8,6 +11,8 @@ use datafusion::common::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::{Analyzer, Optimizer};
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
@@ -35,6 +40,174 @@ use crate::physical::sorted_inputs::{SortedInputs, with_sorted_inputs};
 pub const PHYSICAL_RULES: [&str; 4] =
     [BuildSides::NAME, TrueClaims::NAME, SortedInputs::NAME, OneNanScans::NAME];
 
+/// A correction of sessions.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// The file of the correction, below `src`.
+    pub file: &'static str,
+    /// The names of its rules in `EXPLAIN VERBOSE`; none for rules of DataFusion that it wraps or that have no name.
+    pub rules: &'static [&'static str],
+    /// The condition for its place in the order.
+    pub needs: &'static str,
+    /// The property of plans after it.
+    pub guarantees: &'static str,
+    add: Add,
+}
+
+/// The part of a session that a step changes.
+#[derive(Clone, Copy, Debug)]
+enum Add {
+    Session(fn(SessionStateBuilder) -> SessionStateBuilder),
+    Analyzer(fn(Analyzer) -> Analyzer),
+    Optimizer(fn(Optimizer) -> Optimizer),
+    Physical(fn(PhysicalOptimizer) -> PhysicalOptimizer),
+}
+
+/// The corrections from the first logical plan to the physical one, as a session adds them. Rules that a step puts before all
+/// others say so in `needs`.
+pub const STEPS: &[Step] = &[
+    Step {
+        file: "overflow/constants.rs",
+        rules: &[],
+        needs: "literals, while expressions are planned",
+        guarantees: "constants that leave their type fail",
+        add: Add::Session(with_checked_constants),
+    },
+    Step {
+        file: "logical/rounded.rs",
+        rules: &[],
+        needs: "function calls as written",
+        guarantees: "the type of a rounded decimal does not change when constants are folded",
+        add: Add::Analyzer(with_lasting_round),
+    },
+    Step {
+        file: "logical/lasting_casts.rs",
+        rules: &["lasting_casts"],
+        needs: "operands of one type",
+        guarantees: "no cast moves to a constant that is another value in the column's type",
+        add: Add::Analyzer(with_lasting_casts),
+    },
+    Step {
+        file: "logical/mixed_numbers/mod.rs",
+        rules: &["mixed_numbers"],
+        needs: "types as written: it is put before the coercion of types",
+        guarantees: "decimals beside floating-point numbers are compared as these",
+        add: Add::Analyzer(with_mixed_numbers),
+    },
+    Step {
+        file: "logical/null_lists.rs",
+        rules: &[],
+        needs: "lists as written",
+        guarantees: "no list of IN contains NULL",
+        add: Add::Analyzer(with_null_lists),
+    },
+    Step {
+        file: "logical/float_extrema.rs",
+        rules: &["float_extrema"],
+        needs: "types of arguments",
+        guarantees: "min and max of floating-point numbers follow one order and no statistics",
+        add: Add::Analyzer(with_float_extrema),
+    },
+    Step {
+        file: "logical/float_frames.rs",
+        rules: &["float_frames"],
+        needs: "types of arguments",
+        guarantees: "sums of floating-point numbers over moving frames subtract nothing",
+        add: Add::Analyzer(with_float_frames),
+    },
+    Step {
+        file: "one_nan/computed.rs",
+        rules: &["one_nan_computed"],
+        needs: "types of operands",
+        guarantees: "computed numbers have one NaN before they are compared",
+        add: Add::Analyzer(with_one_nan_computed),
+    },
+    Step {
+        file: "logical/counted_sets.rs",
+        rules: &["counted_sets"],
+        needs: "the names that mark statements: it is put before all others",
+        guarantees: "EXCEPT ALL and INTERSECT ALL count equal rows",
+        add: Add::Analyzer(with_counted_sets),
+    },
+    Step {
+        file: "logical/subqueries/mod.rs",
+        rules: &["subqueries"],
+        needs: "operands of one type",
+        guarantees: "every subquery that is left is one that DataFusion plans right",
+        add: Add::Analyzer(with_subqueries),
+    },
+    Step {
+        file: "logical/dependencies.rs",
+        rules: &["independent_columns"],
+        needs: "joins of subqueries",
+        guarantees: "no column depends on a key that may be NULL or omitted",
+        add: Add::Analyzer(with_independent_columns),
+    },
+    Step {
+        file: "overflow/mod.rs",
+        rules: &["checked_arithmetic"],
+        needs: "final types: the optimizer folds constants",
+        guarantees: "integer arithmetic and sums fail instead of wrapping around",
+        add: Add::Analyzer(with_checked_arithmetic),
+    },
+    Step {
+        file: "logical/guarded_arguments.rs",
+        rules: &["guarded_arguments"],
+        needs: "all operations that may fail",
+        guarantees: "arguments beside FILTER fail only for rows that pass",
+        add: Add::Analyzer(with_guarded_arguments),
+    },
+    Step {
+        file: "logical/null_keys.rs",
+        rules: &[],
+        needs: "the rules of DataFusion that collect keys: it wraps them",
+        guarantees: "NULL equals NULL in all keys of a join, or in none",
+        add: Add::Optimizer(with_keys_of_one_kind),
+    },
+    Step {
+        file: "logical/constant_keys.rs",
+        rules: &["without_constant_keys"],
+        needs: "folded constants",
+        guarantees: "no key of a join is the same constant on both sides, unless all are",
+        add: Add::Optimizer(without_constant_keys),
+    },
+    Step {
+        file: "physical/pushdown_barriers.rs",
+        rules: &[],
+        needs: "the rules of DataFusion that move filters and projections: it wraps them",
+        guarantees: "filters stay above nodes through which they would find other rows",
+        add: Add::Physical(with_stops),
+    },
+    Step {
+        file: "physical/output_properties.rs",
+        rules: &[TrueClaims::NAME],
+        needs: "the plan as made: it is put before all others",
+        guarantees: "no node overstates an order, a constant or an equality",
+        add: Add::Physical(with_true_claims),
+    },
+    Step {
+        file: "physical/build_sides.rs",
+        rules: &[BuildSides::NAME],
+        needs: "the sides that DataFusion chose",
+        guarantees: "a join above a semi or anti join builds from the smaller side",
+        add: Add::Physical(with_build_sides),
+    },
+    Step {
+        file: "physical/sorted_inputs.rs",
+        rules: &[SortedInputs::NAME],
+        needs: "orders that DataFusion enforced",
+        guarantees: "inputs of joins by sorting are sorted by the keys that they compare",
+        add: Add::Physical(with_sorted_inputs),
+    },
+    Step {
+        file: "one_nan/scans.rs",
+        rules: &[OneNanScans::NAME],
+        needs: "final scans: it is put after all others",
+        guarantees: "columns of DataFusion's own scans have one NaN",
+        add: Add::Session(|builder| builder.with_physical_optimizer_rule(Arc::new(OneNanScans))),
+    },
+];
+
 /// Adds planners around the session's own, or around DataFusion's.
 pub fn with_mended_planner(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let inner = builder.query_planner().take().unwrap_or_else(|| Arc::new(Plain));
@@ -42,27 +215,29 @@ pub fn with_mended_planner(mut builder: SessionStateBuilder) -> SessionStateBuil
     builder.with_query_planner(Arc::new(JoinSettings { inner }))
 }
 
-/// Adds the rules and changes the settings. They need [`with_mended_planner`].
-pub fn with_mended_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
-    let mut builder = with_checked_constants(builder);
-    let analyzer = with_lasting_round(builder.analyzer().take().unwrap_or_default());
-    let analyzer = with_null_lists(with_mixed_numbers(with_lasting_casts(analyzer)));
-    let analyzer = with_one_nan_computed(with_float_frames(with_float_extrema(analyzer)));
-    let analyzer = with_subqueries(with_counted_sets(analyzer));
-    *builder.analyzer() =
-        Some(with_guarded_arguments(with_checked_arithmetic(with_independent_columns(analyzer))));
-    let optimizer = builder.optimizer().take().unwrap_or_default();
-    *builder.optimizer() = Some(without_constant_keys(with_keys_of_one_kind(optimizer)));
-    let optimizer = builder.physical_optimizers().take().unwrap_or_default();
-    let optimizer = with_build_sides(with_true_claims(with_stops(optimizer)));
-    *builder.physical_optimizers() = Some(with_sorted_inputs(optimizer));
+/// Adds all [`STEPS`] and changes settings. Needs [`with_mended_planner`].
+pub fn with_mended_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let mut analyzer = builder.analyzer().take().unwrap_or_default();
+    let mut optimizer = builder.optimizer().take().unwrap_or_default();
+    let mut physical = builder.physical_optimizers().take().unwrap_or_default();
+    for step in STEPS {
+        match step.add {
+            Add::Session(add) => builder = add(builder),
+            Add::Analyzer(add) => analyzer = add(analyzer),
+            Add::Optimizer(add) => optimizer = add(optimizer),
+            Add::Physical(add) => physical = add(physical),
+        }
+    }
+    *builder.analyzer() = Some(analyzer);
+    *builder.optimizer() = Some(optimizer);
+    *builder.physical_optimizers() = Some(physical);
     let mut config = builder.config().take().unwrap_or_default();
     let options = config.options_mut();
     options.optimizer.enable_sort_pushdown = false;
     options.optimizer.enable_topk_repartition = false;
     options.execution.skip_physical_aggregate_schema_check = true;
     options.execution.parquet.coerce_int96.get_or_insert_with(|| "us".to_owned());
-    builder.with_config(config).with_physical_optimizer_rule(Arc::new(OneNanScans))
+    builder.with_config(config)
 }
 
 /// DataFusion's own planner.
@@ -77,5 +252,33 @@ impl QueryPlanner for Plain {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn steps_name_their_files_and_rules() {
+        let state = with_mended_rules(SessionStateBuilder::new_with_default_features()).build();
+        let analyzer = state.analyzer().rules.iter().map(|rule| rule.name().to_owned());
+        let optimizer = state.optimizer().rules.iter().map(|rule| rule.name().to_owned());
+        let physical = state.physical_optimizers().iter().map(|rule| rule.name().to_owned());
+        let names: Vec<String> = analyzer.chain(optimizer).chain(physical).collect();
+        for step in STEPS {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(step.file);
+            assert!(file.is_file(), "{}", step.file);
+            for rule in step.rules {
+                assert!(names.iter().any(|name| name == rule), "{rule} is no rule of {names:?}");
+            }
+        }
+        let plain = SessionStateBuilder::new_with_default_features().build();
+        let of_datafusion =
+            plain.analyzer().rules.len() + plain.optimizer().rules.len() + plain.physical_optimizers().len();
+        let own = STEPS.iter().map(|step| step.rules.len()).sum::<usize>();
+        assert_eq!(names.len(), of_datafusion + own, "a rule without a step: {names:?}");
     }
 }
