@@ -248,6 +248,7 @@ impl Engine {
         EngineStats {
             requests: io.requests,
             retries: io.retries,
+            hedged: io.hedged,
             loads_held_back: io.held_back,
             slices_decoded: work.slices_decoded.get(),
             slices_shared: work.slices_shared.get(),

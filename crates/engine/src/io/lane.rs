@@ -159,6 +159,12 @@ impl Lane {
         (self.bulk_busy + self.points_busy).saturating_sub(self.limited)
     }
 
+    /// Takes a slot for a second request, beyond the number of slots.
+    pub(super) fn take_slot(&mut self, point: bool) {
+        let busy = if point { &mut self.points_busy } else { &mut self.bulk_busy };
+        *busy += 1;
+    }
+
     /// Frees a slot.
     pub(super) fn leave_slot(&mut self, point: bool) {
         let busy = if point { &mut self.points_busy } else { &mut self.bulk_busy };

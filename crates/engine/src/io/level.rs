@@ -20,6 +20,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::hedge::Hedges;
+
 /// The level at first. A level that is too high costs little, because requests beyond the knee only wait. One
 /// that is too low costs rounds of latency.
 const START: usize = 32;
@@ -89,6 +91,7 @@ pub(super) struct Level {
     room: u64,
     stage: Stage,
     line: Sums,
+    hedges: Hedges,
     round: Round,
     /// The time since which the level has been in force. Earlier requests are not evidence about it.
     since: Instant,
@@ -185,6 +188,7 @@ impl Level {
             room,
             stage: Stage::Start { last: None },
             line: Sums::default(),
+            hedges: Hedges::default(),
             round: Round::default(),
             since: now,
             refused: None,
@@ -228,6 +232,7 @@ impl Level {
     /// itself.
     pub(super) fn answered(&mut self, now: Instant, bytes: u64, begun: Instant, at_once: f64) {
         let seconds = now.saturating_duration_since(begun).as_secs_f64();
+        self.note_ratio(bytes, seconds);
         self.line.add(bytes as f64, seconds);
         if begun < self.since {
             return;
@@ -244,6 +249,35 @@ impl Level {
         if round.at_once() >= FULL * self.limit() as f64 {
             self.decide(now, round);
         }
+    }
+
+    /// The time on the line of a request of this many bytes, in seconds.
+    fn expected(&self, bytes: u64) -> f64 {
+        let (fixed, per_byte) = self.line.line();
+        fixed + per_byte * bytes as f64
+    }
+
+    fn note_ratio(&mut self, bytes: u64, seconds: f64) {
+        let expected = self.expected(bytes);
+        if expected > 0.0 {
+            self.hedges.note(seconds / expected);
+        }
+    }
+
+    /// Notes that a request begins.
+    pub(super) fn begun(&mut self) {
+        self.hedges.begun();
+    }
+
+    /// The time after which the missing bytes of a request are requested again, if they may be.
+    pub(super) fn slow_after(&self, bytes: u64) -> Option<Duration> {
+        self.hedges.after(self.expected(bytes))
+    }
+
+    /// Notes that a request that takes this long is requested again.
+    pub(super) fn hedged(&mut self, bytes: u64, taken: Duration) {
+        self.note_ratio(bytes, taken.as_secs_f64());
+        self.hedges.hedged();
     }
 
     /// Notes that the store temporarily refused a request that had begun at that time.

@@ -16,6 +16,7 @@ pub(crate) mod cancel;
 pub(crate) mod coalesce;
 pub(crate) mod encoded;
 pub(crate) mod fit;
+mod hedge;
 pub(crate) mod identity;
 mod lane;
 pub(crate) mod level;

@@ -15,6 +15,9 @@
 //! Time in which this process did not run does not count. While something is read, the queue looks at the
 //! clock every second. Time between two looks beyond that second is not the store's fault.
 //!
+//! **Slow requests** of stores whose level is found are read a second time at once ([`super::hedge`]). The first attempt that has
+//! all missing parts ends the request, and the other is aborted.
+//!
 //! **Cancelling.** A cancelled attempt is aborted, and keeps its slot until it has ended. So a store whose
 //! reads cannot be aborted never has more reads than slots.
 
@@ -109,6 +112,8 @@ pub(crate) struct Settings {
 pub(crate) struct IoCounters {
     pub(crate) requests: u64,
     pub(crate) retries: u64,
+    /// The number of second requests for slow ones.
+    pub(crate) hedged: u64,
     /// The number of times that bulk requests were delayed for point reads.
     pub(crate) held_back: u64,
 }
@@ -154,9 +159,17 @@ struct Pending<T> {
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Queued,
-    Limited { ticket: Ticket },
-    Reading { attempt: u64 },
-    Pausing { until: Instant },
+    Limited {
+        ticket: Ticket,
+    },
+    /// An attempt reads, and perhaps a second one.
+    Reading {
+        attempt: u64,
+        second: Option<u64>,
+    },
+    Pausing {
+        until: Instant,
+    },
 }
 
 /// An attempt that has not ended.
@@ -259,7 +272,8 @@ impl<T> Queue<T> {
         let held = self.lanes.iter().flat_map(|lane| [lane.held_until, lane.paused_until]).flatten();
         let ends = self.running_out().map(|(at, _)| at);
         let look = (!self.attempts.is_empty()).then(|| self.looked + LOOK);
-        limited.chain(pauses).chain(held).chain(ends).chain(look).min()
+        let slow = self.slow().map(|(at, _)| at);
+        limited.chain(pauses).chain(held).chain(ends).chain(look).chain(slow).min()
     }
 
     /// Looks at the clock, and shifts the start of requests if this process has not run.
@@ -398,6 +412,55 @@ impl<T> Queue<T> {
         let due: Vec<RequestNo> =
             self.limited.iter().copied().filter(|no| self.due(*no).is_none_or(|at| at <= now)).collect();
         due.into_iter().for_each(|no| self.begin(now, no, actions));
+        while let Some((_, no)) = self.slow().find(|(at, _)| *at <= now) {
+            self.begin_second(now, no, actions);
+        }
+    }
+
+    /// The requests that are read by one attempt and may be read by a second, with the time at which they are slow.
+    fn slow(&self) -> impl Iterator<Item = (Instant, RequestNo)> {
+        let is_limited = self.bucket.limit().is_some();
+        self.attempts.values().filter(move |_| !is_limited).filter_map(|reading| {
+            let lane = &self.lanes[reading.lane];
+            let level = lane.level.as_ref().filter(|_| lane.paused_until.is_none())?;
+            let no = reading.request?;
+            let is_alone = matches!(self.requests.get(&no)?.stage, Stage::Reading { second: None, .. });
+            is_alone.then_some((reading.begun + level.slow_after(reading.wanted)?, no))
+        })
+    }
+
+    /// Requests the missing parts of a slow request again.
+    fn begin_second(&mut self, now: Instant, no: RequestNo, actions: &mut Vec<Action<T>>) {
+        let Some(pending) = self.requests.get_mut(&no) else { return };
+        let Stage::Reading { attempt: first, .. } = pending.stage else { return };
+        let attempt = self.next_attempt;
+        self.next_attempt += 1;
+        self.counters.requests += 1;
+        self.counters.hedged += 1;
+        pending.stage = Stage::Reading { attempt: first, second: Some(attempt) };
+        let asked = pending.missing.clone();
+        let ranges = asked.iter().map(|&part| pending.request.ranges[part].clone()).collect();
+        let (point, wanted) = (pending.request.point, pending.bytes());
+        let lane = &mut self.lanes[pending.lane];
+        lane.take_slot(point);
+        let at_once = lane.reading();
+        if let (Some(level), Some(slow)) = (&mut lane.level, self.attempts.get(&first)) {
+            level.hedged(slow.wanted, now.saturating_duration_since(slow.begun));
+        }
+        let lane = pending.lane;
+        let reading = Reading { lane, point, request: Some(no), asked, begun: now, at_once, wanted, got: 0 };
+        self.attempts.insert(attempt, reading);
+        let source = pending.request.source.clone();
+        tracing::debug!(file = %source.name, bytes = wanted, "a slow request is made again");
+        actions.push(Action::Start(Attempt { no: attempt, source, ranges, may_stay: false }));
+    }
+
+    /// Aborts an attempt whose request no longer needs it.
+    fn abandon(&mut self, attempt: u64, actions: &mut Vec<Action<T>>) {
+        if let Some(reading) = self.attempts.get_mut(&attempt) {
+            reading.request = None;
+            actions.push(Action::Abort(attempt));
+        }
     }
 
     /// The time at which a request that waits for the limit may start.
@@ -446,11 +509,14 @@ impl<T> Queue<T> {
         let attempt = self.next_attempt;
         self.next_attempt += 1;
         self.counters.requests += 1;
-        pending.stage = Stage::Reading { attempt };
+        pending.stage = Stage::Reading { attempt, second: None };
         let asked = pending.missing.clone();
         let ranges = asked.iter().map(|&part| pending.request.ranges[part].clone()).collect();
         let (lane, point, wanted) = (pending.lane, pending.request.point, pending.bytes());
         let at_once = self.lanes[lane].reading();
+        if let Some(level) = &mut self.lanes[lane].level {
+            level.begun();
+        }
         let reading = Reading { lane, point, request: Some(no), asked, begun: now, at_once, wanted, got: 0 };
         self.attempts.insert(attempt, reading);
         let source = pending.request.source.clone();
@@ -493,7 +559,9 @@ impl<T> Queue<T> {
         actions.push(Action::Report(pending.request.context.clone(), Outcome::Arrived(part, bytes)));
         if pending.missing.is_empty() {
             reading.request = None;
+            let other = pending.stage.other(attempt);
             self.forget(no);
+            other.into_iter().for_each(|other| self.abandon(other, actions));
         }
     }
 
@@ -527,6 +595,10 @@ impl<T> Queue<T> {
             }
             let until = error.retry_after().map(|after| now + after.min(PAUSE_MAX));
             lane.paused_until = lane.paused_until.max(until);
+        }
+        if let Some(other) = pending.stage.other(attempt) {
+            pending.stage = Stage::Reading { attempt: other, second: None };
+            return;
         }
         // Attempts that return some parts interrupt a series of failures, and a store that answers other
         // requests is not at fault.
@@ -573,15 +645,23 @@ impl<T> Queue<T> {
                 lane.leave_limit(now);
                 lane.leave_slot(point);
             }
-            Stage::Reading { attempt } => {
-                if let Some(reading) = self.attempts.get_mut(&attempt) {
-                    reading.request = None;
-                    actions.push(Action::Abort(attempt));
-                }
+            Stage::Reading { attempt, second } => {
+                std::iter::once(attempt).chain(second).for_each(|attempt| self.abandon(attempt, actions));
             }
             Stage::Pausing { until } => drop(self.pausing.remove(&(until, no))),
         }
         actions.push(Action::Report(pending.request.context, Outcome::Failed(pending.missing, error)));
+    }
+}
+
+impl Stage {
+    /// The attempt that reads beside this one.
+    fn other(self, than: u64) -> Option<u64> {
+        match self {
+            Stage::Reading { attempt, .. } if attempt != than => Some(attempt),
+            Stage::Reading { second, .. } => second,
+            _ => None,
+        }
     }
 }
 

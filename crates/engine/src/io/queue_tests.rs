@@ -72,6 +72,10 @@ struct World {
 
 impl World {
     fn new(slots: usize, limit: Option<ReadLimit>) -> Self {
+        World::with(Shapes::constant(slots), limit)
+    }
+
+    fn with(shapes: Shapes, limit: Option<ReadLimit>) -> Self {
         let started = clock::now();
         let bucket = Arc::new(TokenBucket::with_clock(limit, Box::new(move || started)));
         let retry = RetryConfig { attempts: 3, base_delay: ms(20), max_delay: ms(100) };
@@ -79,7 +83,7 @@ impl World {
         let settings = Settings { deadline: DEADLINE, retry, phases, page_cache_bytes: 0 };
         World {
             now: started,
-            queue: Queue::new(started, settings, Shapes::constant(slots), bucket.clone(), 7),
+            queue: Queue::new(started, settings, shapes, bucket.clone(), 7),
             bucket,
             stores: BTreeMap::new(),
             under_way: BTreeMap::new(),
@@ -420,4 +424,54 @@ fn random_worlds() {
             assert_eq!(failures, usize::from(!whole), "seed {seed}: request {context} is answered once");
         }
     }
+}
+
+/// A store whose number of requests is found, and which has answered a hundred requests after 30 ms.
+fn known_store(limit: Option<ReadLimit>) -> World {
+    let mut world = World::with(Shapes::found(), limit);
+    world.stores.insert("store".into(), Answer::After(ms(30)));
+    world.submit("store", false, 0..100);
+    world.run();
+    assert_eq!(world.queue.counters().hedged, 0);
+    world
+}
+
+#[test]
+fn a_slow_request_is_made_again_and_the_first_answer_counts() {
+    for (first, second, waited) in [
+        (Answer::Never, Answer::After(ms(30)), 69),
+        (Answer::After(ms(500)), Answer::After(ms(30)), 69),
+        (Answer::After(ms(60)), Answer::After(ms(500)), 60),
+        (Answer::After(ms(60)), Answer::Error, 60),
+    ] {
+        let mut world = known_store(None);
+        let begun = world.now;
+        world.stores.insert("store".into(), first);
+        world.submit("store", false, 100..101);
+        world.stores.insert("store".into(), second);
+        while world.arrived.len() < 202 {
+            assert!(world.step());
+        }
+        assert_eq!(world.now - begun, ms(waited));
+        world.run();
+        assert_eq!((world.queue.counters().hedged, world.failed.len()), (1, 0));
+        assert_eq!(world.aborted, usize::from(second != Answer::Error), "the other one is not needed");
+        assert_eq!(world.arrived.len(), 202, "each part arrives once");
+    }
+}
+
+#[test]
+fn second_requests_are_few_and_none_under_a_limit() {
+    let mut world = known_store(None);
+    world.stores.insert("store".into(), Answer::After(ms(900)));
+    world.submit("store", false, 100..300);
+    world.run();
+    let hedged = world.queue.counters().hedged;
+    assert!((1..=14).contains(&hedged), "a twentieth of three hundred requests at most: {hedged}");
+    let limit = ReadLimit { bytes_per_s: 1 << 40, latency: Duration::ZERO };
+    let mut limited = known_store(Some(limit));
+    limited.stores.insert("store".into(), Answer::After(ms(900)));
+    limited.submit("store", false, 100..300);
+    limited.run();
+    assert_eq!(limited.queue.counters().hedged, 0);
 }

@@ -163,6 +163,15 @@ impl Shapes {
         Shapes { by_profile, constants, profiled: Vec::new(), tried: BTreeSet::new() }
     }
 
+    /// Stores whose number of requests is found.
+    #[cfg(test)]
+    pub(crate) fn found() -> Self {
+        let mut shapes = Shapes::constant(1);
+        shapes.by_profile.requests = true;
+        shapes.constants.buffer_bytes = 1 << 40;
+        shapes
+    }
+
     /// Devices by the profiles that the configuration names.
     ///
     /// # Errors

@@ -58,6 +58,8 @@ pub struct EngineStats {
     pub requests: u64,
     /// Requests repeated after a transient error.
     pub retries: u64,
+    /// Second requests for slow ones, of stores whose number of requests is found while they are read.
+    pub hedged: u64,
     /// Parts read.
     pub parts_loaded: u64,
     /// Parts delivered that were resident when the scan registered, or that another scan had used first.

@@ -149,6 +149,7 @@ impl Collector for Engine {
             ("loads", "Loads of chunks", stats.loads),
             ("requests", "Requests to devices and stores, retries included", stats.requests),
             ("retries", "Requests repeated after a transient error", stats.retries),
+            ("hedged", "Second requests for slow ones", stats.hedged),
             ("chunks_delivered", "Chunks handed to workers of scans", stats.chunks_delivered),
             ("parts_loaded", "Parts read", stats.parts_loaded),
             (
