@@ -185,6 +185,8 @@ struct Reading {
     at_once: usize,
     wanted: u64,
     got: u64,
+    /// True if it is, or has, the second attempt of its request. There is no third.
+    hedged: bool,
 }
 
 impl<T> Queue<T> {
@@ -412,20 +414,22 @@ impl<T> Queue<T> {
         let due: Vec<RequestNo> =
             self.limited.iter().copied().filter(|no| self.due(*no).is_none_or(|at| at <= now)).collect();
         due.into_iter().for_each(|no| self.begin(now, no, actions));
-        while let Some((_, no)) = self.slow().find(|(at, _)| *at <= now) {
+        // Each second request may use up the share of them.
+        loop {
+            let slow = self.slow().find(|(at, _)| *at <= now);
+            let Some((_, no)) = slow else { break };
             self.begin_second(now, no, actions);
         }
     }
 
-    /// The requests that are read by one attempt and may be read by a second, with the time at which they are slow.
+    /// The requests that may be read by a second attempt, with the time at which they are slow.
     fn slow(&self) -> impl Iterator<Item = (Instant, RequestNo)> {
         let is_limited = self.bucket.limit().is_some();
         self.attempts.values().filter(move |_| !is_limited).filter_map(|reading| {
             let lane = &self.lanes[reading.lane];
             let level = lane.level.as_ref().filter(|_| lane.paused_until.is_none())?;
             let no = reading.request?;
-            let is_alone = matches!(self.requests.get(&no)?.stage, Stage::Reading { second: None, .. });
-            is_alone.then_some((reading.begun + level.slow_after(reading.wanted)?, no))
+            (!reading.hedged).then_some((reading.begun + level.slow_after(reading.wanted)?, no))
         })
     }
 
@@ -444,18 +448,29 @@ impl<T> Queue<T> {
         let lane = &mut self.lanes[pending.lane];
         lane.take_slot(point);
         let at_once = lane.reading();
-        if let (Some(level), Some(slow)) = (&mut lane.level, self.attempts.get(&first)) {
+        if let (Some(level), Some(slow)) = (&mut lane.level, self.attempts.get_mut(&first)) {
+            slow.hedged = true;
             level.hedged(slow.wanted, now.saturating_duration_since(slow.begun));
         }
         let lane = pending.lane;
-        let reading = Reading { lane, point, request: Some(no), asked, begun: now, at_once, wanted, got: 0 };
+        let reading = Reading {
+            lane,
+            point,
+            request: Some(no),
+            asked,
+            begun: now,
+            at_once,
+            wanted,
+            got: 0,
+            hedged: true,
+        };
         self.attempts.insert(attempt, reading);
         let source = pending.request.source.clone();
         tracing::debug!(file = %source.name, bytes = wanted, "a slow request is made again");
         actions.push(Action::Start(Attempt { no: attempt, source, ranges, may_stay: false }));
     }
 
-    /// Aborts an attempt whose request no longer needs it.
+    /// Aborts an attempt that its request does not need.
     fn abandon(&mut self, attempt: u64, actions: &mut Vec<Action<T>>) {
         if let Some(reading) = self.attempts.get_mut(&attempt) {
             reading.request = None;
@@ -517,7 +532,17 @@ impl<T> Queue<T> {
         if let Some(level) = &mut self.lanes[lane].level {
             level.begun();
         }
-        let reading = Reading { lane, point, request: Some(no), asked, begun: now, at_once, wanted, got: 0 };
+        let reading = Reading {
+            lane,
+            point,
+            request: Some(no),
+            asked,
+            begun: now,
+            at_once,
+            wanted,
+            got: 0,
+            hedged: false,
+        };
         self.attempts.insert(attempt, reading);
         let source = pending.request.source.clone();
         // A user who sets a limit wants each load to be read.
