@@ -7,7 +7,7 @@
 //! it.
 //!
 //! A matching chunk is an interest of the scan in the other table, with a bit of its own there. The missing
-//! matching chunks of a chunk are a fact of its class ([`ClassKey`](crate::interest::ClassKey)), updated here
+//! matching chunks of a chunk are a fact of its class ([`ClassKey`]), updated here
 //! as parts come and go. Cost of an update: linear in the chunks that match the one that changed, for each
 //! scan with matching chunks.
 

@@ -16,7 +16,6 @@
 //! `probe/` measures a device of any kind, simulated or not, and `replay.rs` replays traces.
 //!
 //! [`SharedRate`] is the processor sharing of the parallel device; simulated processors use it too.
-//! [`statistics`] has the median and the quantile of all measured, simulated and reported values.
 #![deny(missing_docs)]
 
 mod completed;

@@ -193,7 +193,7 @@ impl<T: OneInput> ExecutionPlan for OneInputExec<T> {
         }
     }
 
-    /// Answers [`AreYouOne`] and no other state.
+    /// Answers `AreYouOne` and no other state.
     fn with_new_state(&self, state: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn ExecutionPlan>> {
         state.is::<AreYouOne>().then(|| Arc::clone(self.0.input()))
     }

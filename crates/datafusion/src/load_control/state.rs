@@ -3,7 +3,7 @@
 //! The charge of an admitted run is its promise or the memory of its operators, whichever is more. The
 //! charges of all runs stay within the limit of admission: queries wait, in the order of arrival, until their
 //! request fits. A promise is kept, with two exceptions. First, the promise of an unknown plan is corrected
-//! every [`TRIAL`] to its actual need. So a guess does not delay many small queries, and many growing ones
+//! every `TRIAL` to its actual need. So a guess does not delay many small queries, and many growing ones
 //! are not admitted at once. Second, a query whose reader has not read for [`UNREAD`] loses its unused
 //! promise.
 //!

@@ -6,7 +6,8 @@
 //! | [`table`], [`chunks`] | a file's columns, and its rows as chunks |
 //! | [`split_points`], [`key_pages`] | rows at which a row group may be cut into chunks |
 //! | [`footer`], [`file_read`] | footers, read once for each version |
-//! | [`identity`] | the version of a file |
+//! | [`pages`] | the pages of rows, for point reads |
+//! | [`decoding`] | the types that columns are decoded to |
 
 pub(crate) mod catalog;
 pub(crate) mod chunks;

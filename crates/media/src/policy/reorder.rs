@@ -2,7 +2,7 @@
 //!
 //! Source: 1996, sections 2 and 3. Finish the mounted platter before switching, prefer fragments that many
 //! lists want, use cached fragments first, keep wanted fragments in the cache. The paper leaves the algorithm
-//! to its reference [29]. **Choices**:
+//! to its reference 29. **Choices**:
 //!
 //! - On the mounted medium, fetch in one sweep from the head onwards. Fragments that complete a subquery with
 //!   the cached and arriving ones go first; among those ahead of the head, the ones of most lists. Then any

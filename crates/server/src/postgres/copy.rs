@@ -70,7 +70,7 @@ impl CopyFormat {
         Ok(CopyFormat::Text { delimiter, null, header })
     }
 
-    /// The format of the values that [`Writer`] takes.
+    /// The format of the values that `Writer` takes.
     pub(crate) fn values(&self) -> Format {
         if *self == CopyFormat::Binary { Format::UnifiedBinary } else { Format::UnifiedText }
     }

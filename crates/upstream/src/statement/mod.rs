@@ -1,6 +1,6 @@
 //! SQL text and its plans in Apache DataFusion.
 //!
-//! [`sql`] corrects statements that DataFusion 55 misreads ([`mend_statement`], [`with_options`]) and plans
+//! [`sql`] corrects statements that DataFusion 55 misreads ([`mend_statement`], [`with_options()`]) and plans
 //! them. [`statement_to_plan`] plans `JOIN USING` and `NATURAL JOIN` by the SQL standard in every clause. It
 //! refuses ambiguous names and names with a schema that no table has, and gives EXCEPT and INTERSECT the
 //! common types of both sides. [`plan_with_types`] plans a statement whose client has stated types of
