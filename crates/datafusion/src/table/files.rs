@@ -264,21 +264,26 @@ impl FilesTable {
     }
 }
 
-/// Adds statistics of the file's own columns, and of its keys.
+/// Adds statistics of the file's own columns, and of its keys. DataFusion takes a key for a value, even if it is NULL, or the file
+/// has no row.
 fn with_statistics(file: PartitionedFile, statistics: Arc<Statistics>) -> PartitionedFile {
     let mut file = file.with_statistics(statistics);
-    if file.partition_values.iter().any(ScalarValue::is_null)
-        && let Some(statistics) = &mut file.statistics
-    {
-        // DataFusion takes a key for a value, even if it is NULL.
-        let statistics = Arc::make_mut(statistics);
-        let first = statistics.column_statistics.len() - file.partition_values.len();
-        for (value, column) in file.partition_values.iter().zip(&mut statistics.column_statistics[first..]) {
-            if value.is_null() {
-                column.null_count = statistics.num_rows;
-                column.distinct_count = Precision::Absent;
-                (column.min_value, column.max_value) = (Precision::Absent, Precision::Absent);
-            }
+    let Some(statistics) = &mut file.statistics else { return file };
+    let has_rows = matches!(statistics.num_rows, Precision::Exact(rows) if rows > 0);
+    if has_rows && !file.partition_values.iter().any(ScalarValue::is_null) {
+        return file;
+    }
+    let statistics = Arc::make_mut(statistics);
+    let first = statistics.column_statistics.len() - file.partition_values.len();
+    for (value, column) in file.partition_values.iter().zip(&mut statistics.column_statistics[first..]) {
+        if value.is_null() {
+            column.null_count = statistics.num_rows;
+            column.distinct_count = Precision::Absent;
+            (column.min_value, column.max_value) = (Precision::Absent, Precision::Absent);
+        } else if !has_rows {
+            column.distinct_count = column.distinct_count.to_inexact();
+            let bounds = (column.min_value.clone(), column.max_value.clone());
+            (column.min_value, column.max_value) = (bounds.0.to_inexact(), bounds.1.to_inexact());
         }
     }
     file

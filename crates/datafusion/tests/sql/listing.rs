@@ -136,6 +136,17 @@ async fn keys_have_types() {
 }
 
 #[tokio::test]
+async fn a_key_is_no_value_of_a_file_without_rows() {
+    let folder = files(&["p=9/a.parquet"]);
+    let none: ArrayRef = Arc::new(Int32Array::from(Vec::<i32>::new()));
+    write(&folder.path().join("p=11/a.parquet"), &[("v", none)], &[]);
+    expect(folder.path(), "SELECT max(p), min(p), count(p), count(DISTINCT p) FROM t", &["9 | 9 | 1 | 1"])
+        .await;
+    expect(folder.path(), "SELECT max(p) FROM t WHERE p <> 9", &["NULL"]).await;
+    expect(folder.path(), "SELECT p FROM t ORDER BY p DESC LIMIT 1", &["9"]).await;
+}
+
+#[tokio::test]
 async fn several_keys_are_several_columns() {
     let folder = files(&["y=2023/m=1/a.parquet", "y=2023/m=2/a.parquet", "y=2024/m=1/a.parquet"]);
     for (sql, rows) in [
