@@ -161,14 +161,16 @@ impl Lane {
 
     /// Takes a slot for a second request, beyond the number of slots.
     pub(super) fn take_slot(&mut self, point: bool) {
-        let busy = if point { &mut self.points_busy } else { &mut self.bulk_busy };
-        *busy += 1;
+        *self.busy(point) += 1;
     }
 
     /// Frees a slot.
     pub(super) fn leave_slot(&mut self, point: bool) {
-        let busy = if point { &mut self.points_busy } else { &mut self.bulk_busy };
-        *busy -= 1;
+        *self.busy(point) -= 1;
+    }
+
+    fn busy(&mut self, point: bool) -> &mut usize {
+        if point { &mut self.points_busy } else { &mut self.bulk_busy }
     }
 
     /// Removes a request of that time, which has ended.

@@ -435,39 +435,20 @@ impl<T> Queue<T> {
 
     /// Requests the missing parts of a slow request again.
     fn begin_second(&mut self, now: Instant, no: RequestNo, actions: &mut Vec<Action<T>>) {
-        let Some(pending) = self.requests.get_mut(&no) else { return };
+        let Some(pending) = self.requests.get(&no) else { return };
         let Stage::Reading { attempt: first, .. } = pending.stage else { return };
-        let attempt = self.next_attempt;
-        self.next_attempt += 1;
-        self.counters.requests += 1;
-        self.counters.hedged += 1;
-        pending.stage = Stage::Reading { attempt: first, second: Some(attempt) };
-        let asked = pending.missing.clone();
-        let ranges = asked.iter().map(|&part| pending.request.ranges[part].clone()).collect();
-        let (point, wanted) = (pending.request.point, pending.bytes());
         let lane = &mut self.lanes[pending.lane];
-        lane.take_slot(point);
-        let at_once = lane.reading();
+        lane.take_slot(pending.request.point);
         if let (Some(level), Some(slow)) = (&mut lane.level, self.attempts.get_mut(&first)) {
             slow.hedged = true;
             level.hedged(slow.wanted, now.saturating_duration_since(slow.begun));
         }
-        let lane = pending.lane;
-        let reading = Reading {
-            lane,
-            point,
-            request: Some(no),
-            asked,
-            begun: now,
-            at_once,
-            wanted,
-            got: 0,
-            hedged: true,
-        };
-        self.attempts.insert(attempt, reading);
-        let source = pending.request.source.clone();
-        tracing::debug!(file = %source.name, bytes = wanted, "a slow request is made again");
-        actions.push(Action::Start(Attempt { no: attempt, source, ranges, may_stay: false }));
+        self.counters.hedged += 1;
+        tracing::debug!(file = %pending.request.source.name, "a slow request is made again");
+        let second = self.start(now, no, true, actions);
+        if let Some(pending) = self.requests.get_mut(&no) {
+            pending.stage = Stage::Reading { attempt: first, second };
+        }
     }
 
     /// Aborts an attempt that its request does not need.
@@ -516,32 +497,46 @@ impl<T> Queue<T> {
     fn begin(&mut self, now: Instant, no: RequestNo, actions: &mut Vec<Action<T>>) {
         self.limited.remove(&no);
         let Some(pending) = self.requests.get_mut(&no) else { return };
+        let lane = &mut self.lanes[pending.lane];
         if let Stage::Limited { ticket } = pending.stage {
             self.bucket.leave(now, ticket);
-            self.lanes[pending.lane].leave_limit(now);
+            lane.leave_limit(now);
+        }
+        if let Some(level) = &mut lane.level {
+            level.begun();
         }
         pending.runs_since = Some(now);
+        let Some(attempt) = self.start(now, no, false, actions) else { return };
+        if let Some(pending) = self.requests.get_mut(&no) {
+            pending.stage = Stage::Reading { attempt, second: None };
+        }
+    }
+
+    /// Starts an attempt at the missing parts of a request, which has a slot. `None` if there is no such request.
+    fn start(
+        &mut self,
+        now: Instant,
+        no: RequestNo,
+        hedged: bool,
+        actions: &mut Vec<Action<T>>,
+    ) -> Option<u64> {
+        let pending = self.requests.get(&no)?;
         let attempt = self.next_attempt;
         self.next_attempt += 1;
         self.counters.requests += 1;
-        pending.stage = Stage::Reading { attempt, second: None };
         let asked = pending.missing.clone();
         let ranges = asked.iter().map(|&part| pending.request.ranges[part].clone()).collect();
         let (lane, point, wanted) = (pending.lane, pending.request.point, pending.bytes());
-        let at_once = self.lanes[lane].reading();
-        if let Some(level) = &mut self.lanes[lane].level {
-            level.begun();
-        }
         let reading = Reading {
             lane,
             point,
             request: Some(no),
             asked,
             begun: now,
-            at_once,
+            at_once: self.lanes[lane].reading(),
             wanted,
             got: 0,
-            hedged: false,
+            hedged,
         };
         self.attempts.insert(attempt, reading);
         let source = pending.request.source.clone();
@@ -549,6 +544,7 @@ impl<T> Queue<T> {
         let enough = (1..=wanted).contains(&self.settings.page_cache_bytes);
         let may_stay = enough && !point && self.bucket.limit().is_none();
         actions.push(Action::Start(Attempt { no: attempt, source, ranges, may_stay }));
+        Some(attempt)
     }
 
     fn cached(&mut self, now: Instant, attempt: u64, part: usize, actions: &mut Vec<Action<T>>) {
