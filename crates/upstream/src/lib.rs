@@ -25,6 +25,7 @@ pub mod statement;
 
 pub use logical::float_extrema::{FloatExtremum, NAMES as FLOAT_EXTREMA};
 pub use logical::join_settings::compares_sorted;
+pub use logical::lasting_casts::digits;
 pub use overflow::{CheckedSum, with_all_digits};
 pub use physical::output_properties::UnclaimedExec;
 pub use physical::sorted_inputs::sorted_inputs;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use coscan_upstream::digits;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_expr::expressions::{CastExpr, TryCastExpr};
@@ -99,15 +100,4 @@ fn rounds(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<bool> {
         };
         Ok(digits(&of.data_type(schema)?).zip(digits(to)).is_some_and(|(of, to)| to < of))
     })
-}
-
-/// Digits after the decimal point.
-fn digits(of: &DataType) -> Option<i8> {
-    match of {
-        DataType::Decimal32(_, digits)
-        | DataType::Decimal64(_, digits)
-        | DataType::Decimal128(_, digits)
-        | DataType::Decimal256(_, digits) => Some(*digits),
-        of => of.is_integer().then_some(0),
-    }
 }

@@ -183,8 +183,8 @@ fn lasting(expr: Expr) -> Expr {
     }
 }
 
-/// Digits behind the point that values of a type may have.
-fn digits(of: &DataType) -> Option<i8> {
+/// Digits behind the point that values of a type may have; `None` if it is neither a decimal nor an integer.
+pub fn digits(of: &DataType) -> Option<i8> {
     match of {
         DataType::Decimal32(_, digits)
         | DataType::Decimal64(_, digits)

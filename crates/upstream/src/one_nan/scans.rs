@@ -60,6 +60,7 @@ fn with_one_nan(
     if !file_schema.fields().iter().any(|field| has_floats(field.data_type())) {
         return Ok(None);
     }
+    let config = &Arc::new(config.clone());
     let mut source = source.clone();
     if let Some(filter) = source.filter() {
         let table = source.table_schema().table_schema();
@@ -81,9 +82,8 @@ fn with_one_nan(
 fn one_nan_of_columns(
     expr: Arc<dyn PhysicalExpr>,
     schema: &Schema,
-    config: &ConfigOptions,
+    config: &Arc<ConfigOptions>,
 ) -> Result<Arc<dyn PhysicalExpr>> {
-    let config = Arc::new(config.clone());
     let of_column = |expr: Arc<dyn PhysicalExpr>| {
         let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
         let field = Arc::clone(&schema.fields()[column.index()]);
@@ -91,7 +91,7 @@ fn one_nan_of_columns(
             return Ok(Transformed::no(expr));
         }
         let name = ONE_NAN.name();
-        let one = ScalarFunctionExpr::new(name, Arc::clone(&ONE_NAN), vec![expr], field, Arc::clone(&config));
+        let one = ScalarFunctionExpr::new(name, Arc::clone(&ONE_NAN), vec![expr], field, Arc::clone(config));
         Ok(Transformed::yes(Arc::new(one) as _))
     };
     expr.transform_up(of_column).data()

@@ -3,7 +3,6 @@
 //!
 //! SQL cannot give a computed column a qualifier beside those of other tables. So such a relation is written
 //! as a subquery whose name begins with [`MERGED`], and planned here.
-//! name begins with [`MERGED`], and planned here.
 
 use datafusion::common::{Column, Result, TableReference};
 use datafusion::logical_expr::planner::{
