@@ -61,7 +61,7 @@ test-memcheck: tools ## The engine's unsafe code under valgrind
 check: tools ## Formatting, lints, directions of dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
-	$(CARGO) test $(CHECKED) --test architecture --test import_cycles --test unsafe_code
+	$(CARGO) test $(CHECKED) --test house
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory audit packages words; else \
 		echo "left out, dependencies' licences and known holes, packages, and words: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 

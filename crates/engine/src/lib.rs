@@ -50,7 +50,7 @@ mod test_support;
 
 pub use config::{ByProfile, EngineConfig, ReadLimit, RetryConfig, default_buffer_bytes, memory_bytes};
 pub use coscan_core::{ConfigError, DeliveryOrder, Policy, PolicyName, Usage, registry};
-pub use decode::one_nan::{has_floats, with_one_nan};
+pub use decode::canonical_floats::{has_floats, with_canonical_floats};
 pub use decode::packing::unpacked;
 pub use engine::Engine;
 pub use engine::observe::{Observation, PartState, PartView, ScanView, TableView};

@@ -10,14 +10,14 @@
 //! | `logical` | rules of the analyzer and the optimizer, and planners |
 //! | `physical` | rules over physical plans |
 //! | `overflow` | arithmetic, sums and casts that wrap around |
-//! | `one_nan` | NaN with the sign bit |
+//! | `canonical_floats` | NaN and zero with the sign bit |
 //! | `session` | the list of all rules in their order, [`STEPS`], from which sessions are built |
 //! | [`one_input`] | a plan node with one input, for this crate and others |
 #![deny(missing_docs)]
 
+mod canonical_floats;
 mod logical;
 pub mod one_input;
-mod one_nan;
 mod overflow;
 mod physical;
 mod session;

@@ -16,6 +16,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+use crate::canonical_floats::{CanonicalScans, with_canonical_computed};
 use crate::logical::constant_keys::without_constant_keys;
 use crate::logical::counted_sets::with_counted_sets;
 use crate::logical::dependencies::{IndependentPlanner, with_independent_columns};
@@ -29,7 +30,6 @@ use crate::logical::null_keys::with_keys_of_one_kind;
 use crate::logical::null_lists::with_null_lists;
 use crate::logical::rounded::with_lasting_round;
 use crate::logical::subqueries::with_subqueries;
-use crate::one_nan::{OneNanScans, with_one_nan_computed};
 use crate::overflow::{with_checked_arithmetic, with_checked_constants};
 use crate::physical::build_sides::{BuildSides, with_build_sides};
 use crate::physical::output_properties::{TrueClaims, with_true_claims};
@@ -38,7 +38,7 @@ use crate::physical::sorted_inputs::{SortedInputs, with_sorted_inputs};
 
 /// The names of the rules that sessions have for the physical optimizer. None of them changes a result.
 pub const PHYSICAL_RULES: [&str; 4] =
-    [BuildSides::NAME, TrueClaims::NAME, SortedInputs::NAME, OneNanScans::NAME];
+    [BuildSides::NAME, TrueClaims::NAME, SortedInputs::NAME, CanonicalScans::NAME];
 
 /// A correction of sessions.
 #[derive(Clone, Copy, Debug)]
@@ -116,11 +116,11 @@ pub const STEPS: &[Step] = &[
         add: Add::Analyzer(with_float_frames),
     },
     Step {
-        file: "one_nan/computed.rs",
-        rules: &["one_nan_computed"],
+        file: "canonical_floats/computed.rs",
+        rules: &["canonical_computed"],
         needs: "types of operands",
-        guarantees: "computed numbers have one NaN before they are compared",
-        add: Add::Analyzer(with_one_nan_computed),
+        guarantees: "computed numbers have one NaN and one zero before they are compared",
+        add: Add::Analyzer(with_canonical_computed),
     },
     Step {
         file: "logical/counted_sets.rs",
@@ -200,11 +200,11 @@ pub const STEPS: &[Step] = &[
         add: Add::Physical(with_sorted_inputs),
     },
     Step {
-        file: "one_nan/scans.rs",
-        rules: &[OneNanScans::NAME],
+        file: "canonical_floats/scans.rs",
+        rules: &[CanonicalScans::NAME],
         needs: "final scans: it is put after all others",
-        guarantees: "columns of DataFusion's own scans have one NaN",
-        add: Add::Session(|builder| builder.with_physical_optimizer_rule(Arc::new(OneNanScans))),
+        guarantees: "columns of DataFusion's own scans have one NaN and one zero",
+        add: Add::Session(|builder| builder.with_physical_optimizer_rule(Arc::new(CanonicalScans))),
     },
 ];
 

@@ -32,7 +32,7 @@ const IDS: i64 = 60;
 
 type Rows = fn() -> Vec<String>;
 
-/// Over the file, whose column `d` is null and `s` is 'a'. Rows come in this order.
+/// Over the file, whose column `d` is null, `s` is 'a', and `z` is a zero of either sign. Rows come in this order.
 const IN_ORDER: &[(&str, Rows)] = &[
     ("SELECT id FROM f WHERE id >= 0 GROUP BY GROUPING SETS ((id)) ORDER BY 1 OFFSET 1", || {
         (1..IDS).map(|id| id.to_string()).collect()
@@ -50,6 +50,12 @@ const IN_ORDER: &[(&str, Rows)] = &[
         "SELECT coalesce(min(r % 2) = 1, true) FROM (SELECT CAST(random() * 4 AS INT) AS r FROM f) AS r WHERE r IN (1, 3)",
         || vec!["true".to_owned()],
     ),
+    ("SELECT z, id FROM f ORDER BY z DESC, id", || (0..IDS).map(|id| format!("0.0|{id}")).collect()),
+    ("SELECT count(*), count(DISTINCT z), min(z), max(z) FROM f WHERE z = 0 AND z >= 0", || {
+        vec![format!("{IDS}|1|0.0|0.0")]
+    }),
+    ("SELECT count(*) FROM f WHERE z < 0 OR z > 0 OR z NOT IN (-0.0, 1)", || vec!["0".to_owned()]),
+    ("SELECT count(*) FROM f WHERE -z < z OR z * -1 <> z", || vec!["0".to_owned()]),
 ];
 
 const QUERIES: &[(&str, &[&str])] = &[
@@ -158,6 +164,17 @@ const QUERIES: &[(&str, &[&str])] = &[
     (
         "SELECT c.k, b.w FROM g AS a LEFT JOIN h AS b ON a.v = b.k JOIN h AS c ON a.k = c.k WHERE b.w IS NOT DISTINCT FROM 8",
         &[],
+    ),
+    ("SELECT count(DISTINCT f), count(*) FILTER (WHERE f = 0) FROM z", &["2|2"]),
+    ("SELECT f, rank() OVER (ORDER BY f) FROM z", &["0.0|1", "0.0|1", "NaN|3", "NaN|3"]),
+    (
+        "SELECT round(x) < 0, round(x) = 0, x * 0 < 0, -(x * 0) IN (0) FROM (VALUES (CAST(-0.3 AS DOUBLE)), (CAST(0.3 AS DOUBLE)))
+         AS t(x)",
+        &["false|true|false|true", "false|true|false|true"],
+    ),
+    (
+        "SELECT round(x) AS r, count(*) FROM (VALUES (CAST(-0.3 AS DOUBLE)), (CAST(0.3 AS DOUBLE))) AS t(x) GROUP BY r",
+        &["0.0|2"],
     ),
     ("SELECT x FROM i WHERE x NOT IN (9, 2) OR x NOT IN (9, NULL)", &["1", "5"]),
     ("SELECT x FROM i WHERE x IN (1, 2) AND x NOT IN (2, NULL)", &[]),
@@ -289,13 +306,14 @@ async fn statements_over_files_mean_what_sql_says() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("f.parquet").display().to_string();
     let copy = format!(
-        "COPY (SELECT value AS id, 'a' AS s, CAST(NULL AS DATE) AS d FROM generate_series(0, {}) ORDER BY value)
+        "COPY (SELECT value AS id, 'a' AS s, CAST(NULL AS DATE) AS d,
+          CAST(CASE WHEN value % 2 = 0 THEN '-0' ELSE '0' END AS DOUBLE) AS z FROM generate_series(0, {}) ORDER BY value)
          TO '{path}' STORED AS PARQUET OPTIONS (max_row_group_size 3)",
         IDS - 1
     );
     rows(&SessionContext::new(), &copy).await.expect("a file");
     let declare = format!(
-        "CREATE EXTERNAL TABLE f (id BIGINT NOT NULL, s VARCHAR, d DATE) STORED AS PARQUET WITH ORDER (id ASC) LOCATION '{path}'"
+        "CREATE EXTERNAL TABLE f (id BIGINT NOT NULL, s VARCHAR, d DATE, z DOUBLE) STORED AS PARQUET WITH ORDER (id ASC) LOCATION '{path}'"
     );
     let engine = support::engine(support::policy("relevance"), LARGE_BUFFER);
     let plain = with_mended_planning(SessionStateBuilder::new().with_default_features());

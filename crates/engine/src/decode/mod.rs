@@ -4,9 +4,9 @@
 //! decoder has no queue: a task that finds it busy is woken later and tries again, so a consumer that is not
 //! polled cannot block the others.
 
+pub(crate) mod canonical_floats;
 pub(crate) mod delta_strings;
 pub(crate) mod file_bytes;
-pub(crate) mod one_nan;
 pub(crate) mod packing;
 pub(crate) mod page_gate;
 pub(crate) mod page_header;
@@ -31,8 +31,8 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ColumnChunkMetaData;
 
+use crate::decode::canonical_floats::with_canonical_floats;
 use crate::decode::file_bytes::FileBytes;
-use crate::decode::one_nan::with_one_nan;
 use crate::decode::packing::Packing;
 use crate::decode::page_gate::{PageGate, column_range, values_claimed};
 use crate::decode::page_rows::check_pages;
@@ -228,7 +228,8 @@ impl Decoder {
             })?;
             self.page_bytes.fetch_max(gate.admitted(), Ordering::Relaxed);
             let array = batch.map(|batch| batch.column(0).clone());
-            let packed = |array| slice_reader.packing.packed(with_one_nan(array)?, &self.data_type, keep);
+            let packed =
+                |array| slice_reader.packing.packed(with_canonical_floats(array)?, &self.data_type, keep);
             let array = array.map(packed).transpose()?;
             let array = array.filter(|array| array.len() == wanted).ok_or_else(|| {
                 ParquetError::EOF(format!("rows {}.. are missing, expected {wanted}", at * slice_rows))

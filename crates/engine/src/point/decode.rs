@@ -19,8 +19,8 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 
+use crate::decode::canonical_floats::with_canonical_floats;
 use crate::decode::file_bytes::FileBytes;
-use crate::decode::one_nan::with_one_nan;
 use crate::decode::page_gate::PageGate;
 use crate::error::{EngineError, SharedSource, panic_message};
 use crate::files::decoding::leaves;
@@ -120,7 +120,7 @@ fn decode_column(
     // Without a capacity, because only the file states the number of rows.
     let mut arrays = Vec::new();
     for batch in reader {
-        let array = with_one_nan(batch?.column(0).clone())?;
+        let array = with_canonical_floats(batch?.column(0).clone())?;
         if array.len() != wanted.min(target.batch_rows) {
             return Err(ParquetError::EOF(format!("a batch has {} rows, {wanted} are left", array.len())));
         }

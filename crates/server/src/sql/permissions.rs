@@ -1,7 +1,7 @@
 //! Permissions: the plans that a user may run.
 //!
 //! A user without administrator rights may run queries, look at plans, and change settings that affect only its own
-//! session. Such a session has no function and no name that opens a file; `tests/access.rs` checks this. Plans that
+//! session. Such a session has no function and no name that opens a file; `tests/server/access.rs` checks this. Plans that
 //! write, create or load are refused here.
 
 use datafusion::execution::context::SQLOptions;

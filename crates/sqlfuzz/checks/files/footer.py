@@ -135,3 +135,10 @@ def binary(value: bytes) -> tuple[int, bytes]:
 
 def structs(values: list[Struct]) -> tuple[int, tuple[int, list[Struct]]]:
     return LIST, (STRUCT, values)
+
+
+def place(chunk: Struct) -> tuple[int, int]:
+    """Returns the begin and the end of a chunk's pages in its file."""
+    of = metadata(chunk)
+    begin = get(of, DICTIONARY_PAGE) or get(of, DATA_PAGE)
+    return begin, begin + get(of, COMPRESSED)

@@ -81,8 +81,15 @@ def deprecated_bounds(footer: Footer, draw: random.Random, rows: pa.Table) -> bo
         done = True
     if done:
         footer.fields.pop(f.COLUMN_ORDERS, None)
-        footer.set_created_by(draw.choice(OLD_WRITERS))
+        footer.set_created_by(draw.choice(OLD_WRITERS if is_contiguous(footer) else OLD_WRITERS[:-1]))
     return done
+
+
+def is_contiguous(footer: Footer) -> bool:
+    """Whether column chunks follow each other. A reader takes the bytes between them for pages if it does not know that the writer's
+    sizes are right (PARQUET-816)."""
+    places = sorted(f.place(chunk) for _, chunk, _ in footer.chunks())
+    return all(end == begin for (_, end), (begin, _) in zip(places, places[1:]))
 
 
 @mutation(weight=3)

@@ -1,7 +1,5 @@
 //! A server over a table of a hundred thousand rows, and its clients.
 
-#![allow(dead_code, reason = "every test file uses a part of it")]
-
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,14 +1,12 @@
 //! The binary from outside: its output and its exit codes.
 
-mod support;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use super::support::{COOPERATIVE, LINEITEM_ROWS, coscan, data, json, lineitem, run, stdout, text};
 use serde_json::{Value, json};
-use support::{COOPERATIVE, LINEITEM_ROWS, coscan, data, json, lineitem, run, stdout, text};
 
 const COUNT: &str = "SELECT count(*) AS n, sum(l_quantity) AS q FROM lineitem WHERE l_orderkey >= 0";
 

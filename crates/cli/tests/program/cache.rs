@@ -1,16 +1,14 @@
 //! `coscan cache` from outside: its output, its files, and its exit codes.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use super::support::{json, run, stdout, text};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
-use support::{json, run, stdout, text};
 use tempfile::TempDir;
 
 /// Requests of the trace the tests run, and distinct objects among them.

@@ -1,11 +1,10 @@
 //! Statements whose file is replaced during the run. A client without rows does not notice; a client with rows gets
 //! an error that tells it to retry.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use super::support::{World, code};
 use arrow::array::{Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use coscan_datafusion::from_engine;
@@ -15,7 +14,6 @@ use datafusion::catalog::streaming::StreamingTable;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
-use support::{World, code};
 
 /// A table of three rows whose file is replaced during its first `left` reads.
 #[derive(Debug)]

@@ -1,7 +1,5 @@
 //! Runs the binary and prepares its data.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;

@@ -1,10 +1,8 @@
 //! Recordings of whole workloads, as described in docs/traces.md.
 
-mod support;
-
 use std::fs;
 
-use support::{COOPERATIVE, data, json, run, text};
+use super::support::{COOPERATIVE, data, json, run, text};
 
 /// One file per policy and seed, and none for the queries alone. Each file can be replayed.
 #[test]

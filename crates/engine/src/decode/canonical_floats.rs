@@ -1,8 +1,10 @@
-//! One NaN among floating-point numbers.
+//! Floating-point numbers with one NaN and one zero.
 //!
-//! Arrow compares floating-point numbers by their bits, which differ between NaNs. The sign may differ: x86
-//! processors set it for 0.0 / 0.0. Bits without a meaning may differ too. Writers keep these bits. With a
-//! single NaN, it is equal to itself and the greatest number, as in other engines.
+//! Arrow compares floating-point numbers by their bits, which differ between NaNs and between zeros. The sign
+//! of a NaN may differ: x86 processors set it for 0.0 / 0.0. Bits without a meaning may differ too. A zero has a
+//! sign after a multiplication by a negative number, or after rounding. Writers keep these bits. With a single
+//! NaN, it is equal to itself and the greatest number, and with a single zero, 0.0 is equal to -0.0, as in other
+//! engines.
 
 use std::sync::Arc;
 
@@ -11,12 +13,12 @@ use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, F
 use arrow::error::ArrowError;
 use num_traits::Float;
 
-/// Replaces each NaN by the positive quiet NaN, such as [`f64::NAN`], also in nested values. Returns the
-/// array itself if it has no other NaN, which takes one pass over its floating-point values.
+/// Replaces each NaN by the positive quiet NaN, such as [`f64::NAN`], and -0.0 by 0.0, also in nested values.
+/// Returns the array itself if it has nothing to replace, which takes one pass over its floating-point values.
 ///
 /// # Errors
 /// The nested array contradicts its type, which does not happen for arrays that Arrow made.
-pub fn with_one_nan(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
+pub fn with_canonical_floats(array: ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(if has_floats(array.data_type()) { changed(&array)?.unwrap_or(array) } else { array })
 }
 
@@ -35,13 +37,17 @@ where
     T: ArrowPrimitiveType<Native: Float>,
 {
     let floats = array.as_primitive::<T>();
-    let nan = T::Native::nan();
-    let is_other = |value: T::Native| value.is_nan() & value.is_ne(nan);
+    let (nan, zero, negative_zero) = (T::Native::nan(), T::Native::ZERO, T::Native::neg_zero());
+    let is_other = |value: T::Native| value.is_nan() & value.is_ne(nan) | value.is_eq(negative_zero);
     // Without a branch, so that several values are compared at a time.
     if !floats.values().iter().fold(false, |any, value| any | is_other(*value)) {
         return None;
     }
-    let one: PrimitiveArray<T> = floats.unary(|value| if value.is_nan() { nan } else { value });
+    let one: PrimitiveArray<T> = floats.unary(|value| match value {
+        _ if value.is_nan() => nan,
+        _ if value == zero => zero,
+        _ => value,
+    });
     Some(Arc::new(one))
 }
 
@@ -79,11 +85,15 @@ pub fn has_floats(of: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        DictionaryArray, FixedSizeListArray, Float32Array, Float64Array, Int8Array, ListArray, StructArray,
+        DictionaryArray, FixedSizeListArray, Float16Array, Float32Array, Float64Array, Int8Array, ListArray,
+        StructArray,
     };
     use arrow::datatypes::{Field, Int32Type};
+    use num_traits::{One, Zero};
 
     use super::*;
+
+    type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
     const NEGATIVE: f64 = f64::from_bits(0xfff8_0000_0000_0000);
     const ODD: f64 = f64::from_bits(0x7ff8_0000_0000_0001);
@@ -103,24 +113,29 @@ mod tests {
     }
 
     fn one() -> Vec<Option<u64>> {
-        [Some(-0.0), Some(f64::NAN), None, Some(f64::NAN), Some(f64::NEG_INFINITY)]
+        [Some(0.0), Some(f64::NAN), None, Some(f64::NAN), Some(f64::NEG_INFINITY)]
             .map(|value| value.map(f64::to_bits))
             .to_vec()
     }
 
     #[test]
-    fn every_nan_becomes_the_same_and_all_else_stays() {
-        assert_eq!(bits(&with_one_nan(floats()).unwrap()), one());
-        assert_eq!(bits(&with_one_nan(floats().slice(1, 3)).unwrap()), one()[1..4]);
-        let short: ArrayRef = Arc::new(Float32Array::from(vec![-f32::NAN, 1.0]));
-        let short = with_one_nan(short).unwrap();
-        assert_eq!(short.as_primitive::<Float32Type>().value(0).to_bits(), f32::NAN.to_bits());
+    fn nans_and_zeros_become_the_same_and_all_else_stays() {
+        assert_eq!(bits(&with_canonical_floats(floats()).unwrap()), one());
+        assert_eq!(bits(&with_canonical_floats(floats().slice(1, 3)).unwrap()), one()[1..4]);
+        let short: ArrayRef = Arc::new(Float32Array::from(vec![-f32::NAN, -0.0, -1.0]));
+        let short = with_canonical_floats(short).unwrap();
+        let bits = short.as_primitive::<Float32Type>().values().iter().map(|value| value.to_bits());
+        assert!(bits.eq([f32::NAN, 0.0, -1.0].map(f32::to_bits)));
+        let half: ArrayRef = Arc::new(Float16Array::from(vec![Half::neg_zero(), -Half::one()]));
+        let half = with_canonical_floats(half).unwrap();
+        let bits = half.as_primitive::<Float16Type>().values().iter().map(|value| value.to_bits());
+        assert!(bits.eq([Half::zero(), -Half::one()].map(Half::to_bits)));
     }
 
     #[test]
-    fn an_array_with_one_nan_stays_itself() {
-        let array: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN, 1.0, -0.0]));
-        assert!(Arc::ptr_eq(&array, &with_one_nan(Arc::clone(&array)).unwrap()));
+    fn an_array_with_canonical_floats_stays_itself() {
+        let array: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN, -1.0, 0.0]));
+        assert!(Arc::ptr_eq(&array, &with_canonical_floats(Arc::clone(&array)).unwrap()));
     }
 
     #[test]
@@ -131,7 +146,7 @@ mod tests {
             None,
             Some(vec![None, Some(ODD)]),
         ]));
-        let lists = with_one_nan(lists.slice(1, 2)).unwrap();
+        let lists = with_canonical_floats(lists.slice(1, 2)).unwrap();
         assert!(lists.is_null(0));
         assert_eq!(bits(&lists.as_list::<i32>().value(1)), [None, Some(f64::NAN.to_bits())]);
 
@@ -143,13 +158,13 @@ mod tests {
             (field, Arc::clone(&columns[0])),
             (count, Arc::clone(&columns[1])),
         ]));
-        let structs = with_one_nan(structs).unwrap();
+        let structs = with_canonical_floats(structs).unwrap();
         assert_eq!(bits(&structs.as_struct().column(0).as_fixed_size_list().value(0)), one());
         assert_eq!(structs.as_struct().column(1), &columns[1]);
 
         let keys = vec![Some(1), None, Some(3)].into();
         let keyed: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(keys, floats()));
-        let keyed = with_one_nan(keyed).unwrap();
+        let keyed = with_canonical_floats(keyed).unwrap();
         assert_eq!(bits(keyed.as_dictionary::<Int32Type>().values()), one());
     }
 }

@@ -1,12 +1,10 @@
 //! Tables that are declared to be clustered with another table, over both protocols.
 
-mod support;
-
+use super::support::{ROWS, World};
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use coscan_datafusion::CoscanContext;
 use coscan_server::{ServeConfig, Server};
 use futures::TryStreamExt;
-use support::{ROWS, World};
 use tonic::transport::{Channel, Endpoint};
 
 const JOIN: &str = "SELECT count(*) FROM l JOIN secret ON l.id = secret.id";
@@ -67,7 +65,7 @@ async fn a_table_is_declared_by_the_configuration() {
 async fn what_is_declared_of_no_table_or_of_no_column_keeps_a_server_from_starting() {
     let folder = tempfile::tempdir().unwrap();
     let location = folder.path().join("t.parquet");
-    support::write_table(&location, 10);
+    super::support::write_table(&location, 10);
     for (declared, said) in [
         ("u=t (id = id)", "there is no table u: give its place with table or watch"),
         ("t=u (x = id)", "there is no column x; there are id, name"),

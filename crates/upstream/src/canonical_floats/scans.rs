@@ -15,24 +15,24 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::ONE_NAN;
+use super::CANONICAL_FLOAT;
 
-/// A rule, to be appended last: columns of such scans have one NaN.
+/// A rule, to be appended last: columns of such scans have canonical floating-point numbers.
 #[derive(Debug)]
-pub(crate) struct OneNanScans;
+pub(crate) struct CanonicalScans;
 
-impl OneNanScans {
-    pub(crate) const NAME: &'static str = "one_nan_scans";
+impl CanonicalScans {
+    pub(crate) const NAME: &'static str = "canonical_scans";
 }
 
-impl PhysicalOptimizerRule for OneNanScans {
+impl PhysicalOptimizerRule for CanonicalScans {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let of_scan = |node: Arc<dyn ExecutionPlan>| {
-            Ok(match with_one_nan(&node, config)? {
+            Ok(match with_canonical_floats(&node, config)? {
                 Some(scan) => Transformed::yes(scan),
                 None => Transformed::no(node),
             })
@@ -49,8 +49,8 @@ impl PhysicalOptimizerRule for OneNanScans {
     }
 }
 
-/// `None` if the node is no such scan, or none of its columns can have NaN.
-fn with_one_nan(
+/// `None` if the node is no such scan, or none of its columns has floating-point numbers.
+fn with_canonical_floats(
     node: &Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
@@ -64,11 +64,11 @@ fn with_one_nan(
     let mut source = source.clone();
     if let Some(filter) = source.filter() {
         let table = source.table_schema().table_schema();
-        source = source.with_predicate(one_nan_of_columns(filter, table, config)?);
+        source = source.with_predicate(canonical_columns(filter, table, config)?);
     }
     let schema = node.schema();
     let columns = schema.fields().iter().enumerate().map(|(at, field)| {
-        let expr = one_nan_of_columns(Arc::new(Column::new(field.name(), at)), &schema, config)?;
+        let expr = canonical_columns(Arc::new(Column::new(field.name(), at)), &schema, config)?;
         Ok(ProjectionExpr { expr, alias: field.name().clone() })
     });
     let columns = ProjectionExprs::new(columns.collect::<Result<Vec<_>>>()?);
@@ -79,7 +79,7 @@ fn with_one_nan(
     }))
 }
 
-fn one_nan_of_columns(
+fn canonical_columns(
     expr: Arc<dyn PhysicalExpr>,
     schema: &Schema,
     config: &Arc<ConfigOptions>,
@@ -90,9 +90,15 @@ fn one_nan_of_columns(
         if !has_floats(field.data_type()) {
             return Ok(Transformed::no(expr));
         }
-        let name = ONE_NAN.name();
-        let one = ScalarFunctionExpr::new(name, Arc::clone(&ONE_NAN), vec![expr], field, Arc::clone(config));
-        Ok(Transformed::yes(Arc::new(one) as _))
+        let name = CANONICAL_FLOAT.name();
+        let canonical = ScalarFunctionExpr::new(
+            name,
+            Arc::clone(&CANONICAL_FLOAT),
+            vec![expr],
+            field,
+            Arc::clone(config),
+        );
+        Ok(Transformed::yes(Arc::new(canonical) as _))
     };
     expr.transform_up(of_column).data()
 }

@@ -1,16 +1,14 @@
 //! Tables of a server whose files lie in a slow tier: restored once for all users that want them, under the users'
 //! names.
 
-mod support;
-
 use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::support::{ROWS, World};
 use coscan_datafusion::CoscanContext;
 use coscan_server::{ServeConfig, ServeError, Server};
 use coscan_tier::{TierConfig, TierError, Tiers, keep_footers};
-use support::{ROWS, World};
 
 /// A tier below `folder`. The files of the tables are on the "tape", and stubs of the same length and time are in
 /// the root.

@@ -1,14 +1,12 @@
 //! Logins and permissions: wrong, missing, expired and replayed proofs; statements that try to leave their tables;
 //! malformed messages; slow clients.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use super::support::{ENDS, World, code};
 use arrow_flight::Ticket;
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use futures::TryStreamExt;
-use support::{ENDS, World, code};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint};
@@ -52,7 +50,10 @@ async fn a_user_who_was_removed_is_out() {
 async fn statements_do_not_leave_their_tables() {
     let world = World::with_users(|_, _| {}).await;
     let ann = world.connect("ann", "ann").await.unwrap();
-    assert_eq!(ann.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0), support::ROWS);
+    assert_eq!(
+        ann.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0),
+        super::support::ROWS
+    );
     let file = world.folder.path().join("secret.parquet").display().to_string();
     let out = world.folder.path().join("out").display().to_string();
     let attempts = [
@@ -115,7 +116,10 @@ async fn statements_do_not_leave_their_tables() {
     root.batch_execute(&format!("CREATE EXTERNAL TABLE x STORED AS PARQUET LOCATION '{file}'"))
         .await
         .unwrap();
-    assert_eq!(root.query_one("SELECT count(*) FROM x", &[]).await.unwrap().get::<_, i64>(0), support::ROWS);
+    assert_eq!(
+        root.query_one("SELECT count(*) FROM x", &[]).await.unwrap().get::<_, i64>(0),
+        super::support::ROWS
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -303,7 +307,7 @@ async fn tables_may_be_read_again_by_several_at_once() {
     for round in 1..=4 {
         for table in 0..6 {
             let path = world.folder.path().join(format!("more/r{round}_{table}.parquet"));
-            support::write_table(&path, 100 * round + table);
+            super::support::write_table(&path, 100 * round + table);
         }
         let reload = || world.server.reload();
         let (a, b, c, d) = tokio::join!(reload(), reload(), reload(), reload());
@@ -374,7 +378,7 @@ async fn malformed_messages_end_their_own_connection_only() {
     let client = world.client().await;
     assert_eq!(
         client.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0),
-        support::ROWS
+        super::support::ROWS
     );
     drop(client);
     world.idle().await;

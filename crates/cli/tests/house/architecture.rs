@@ -210,10 +210,10 @@ fn words(folder: &Path) -> BTreeSet<String> {
     while let Some(source) = sources.pop() {
         let text = std::fs::read_to_string(&source).expect(&source);
         words.extend(text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned));
-        let elsewhere = text.lines().filter_map(|line| line.trim().strip_prefix("#[path = \"../../"));
+        let elsewhere = text.lines().filter_map(|line| line.trim().strip_prefix("#[path = \"../"));
         sources.extend(elsewhere.filter_map(|line| line.strip_suffix("\"]")).map(|file| {
-            let above = Path::new(&source).parent().and_then(Path::parent).and_then(Path::parent);
-            above.expect("it is in a crate").join(file).display().to_string()
+            let above = Path::new(&source).parent().and_then(Path::parent);
+            above.expect("it is in a folder of a crate").join(file).display().to_string()
         }));
     }
     words

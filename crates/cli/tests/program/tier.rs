@@ -2,12 +2,10 @@
 //! docs/slow-media.md. The tiers are a folder whose files commands recall, and an archive class on a server that
 //! imitates one. Each fault ends in one line that says what to do, and nothing is lost or paid twice.
 
-mod support;
-
-#[path = "../../tier/tests/tier/archive.rs"]
+#[path = "../../../tier/tests/tier/archive.rs"]
 #[allow(dead_code, reason = "the tier's own tests use the rest")]
 mod archive;
-#[path = "../../tier/tests/tier/folder.rs"]
+#[path = "../../../tier/tests/tier/folder.rs"]
 #[allow(dead_code, reason = "the tier's own tests use the rest")]
 mod folder;
 
@@ -18,10 +16,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use super::support::{coscan, stdout, text};
 use archive::Glacier;
 use folder::Hsm;
 use serde_json::Value;
-use support::{coscan, stdout, text};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 

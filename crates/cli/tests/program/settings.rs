@@ -3,7 +3,7 @@
 use coscan_datafusion::options::{Scope, settings};
 
 const BEGIN: &str =
-    "<!-- settings: made by `COSCAN_BLESS=1 cargo test --release --workspace --test settings` -->\n";
+    "<!-- settings: made by `COSCAN_BLESS=1 cargo test --release --workspace --test program settings` -->\n";
 const END: &str = "<!-- end of settings -->\n";
 
 fn table() -> String {

@@ -1,0 +1,9 @@
+//! Tests of a server through its protocols.
+
+mod access;
+mod clustered;
+mod http;
+mod postgres;
+mod replaced;
+mod support;
+mod tiers;
