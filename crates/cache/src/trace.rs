@@ -6,7 +6,7 @@ use std::sync::Arc;
 use coscan_pool::{Future, PageSlot};
 
 use crate::ids::Ids;
-use crate::read::read;
+use crate::read::{self, read};
 use crate::{CacheError, Format};
 
 /// The requests of a trace. Cheap to clone.
@@ -18,7 +18,7 @@ pub struct Trace {
 
 impl Trace {
     /// The maximum number of requests of a trace.
-    pub const REQUESTS_MAX: u64 = Future::NEVER as u64 - 1;
+    pub const REQUESTS_MAX: u64 = read::REQUESTS_MAX;
 
     /// Reads a trace file, or its first `most` requests. Memory: 4 bytes for each request, and while reading
     /// about 30 for each distinct id.

@@ -9,12 +9,12 @@ pub use coscan_base::policy::{PolicyInfo, PolicyKind, Trait};
 
 use crate::error::ConfigError;
 use crate::policy::{Policy, SharingPolicy};
-use crate::replacement::pbm::Pbm;
 use crate::replacement::sampling::Sampling;
 use crate::replacement::timeline::Timeline;
 use crate::sharing::attach::Attach;
 use crate::sharing::elevator::Elevator;
 use crate::sharing::normal::Normal;
+use crate::sharing::pbm::Pbm;
 use crate::sharing::relevance::Relevance;
 use crate::sharing::relevance_2004::Relevance2004;
 

@@ -71,6 +71,24 @@ struct Schedule {
     log: Option<Vec<String>>,
 }
 
+thread_local! {
+    /// The task on this thread, and whether its work was aborted.
+    static SERVED: RefCell<Option<(TaskId, Arc<AtomicBool>)>> = const { RefCell::new(None) };
+}
+
+/// Works on behalf of a task. Its requests to stores end when it is aborted.
+pub(crate) async fn serve<T>(task: TaskId, aborted: Arc<AtomicBool>, work: impl Future<Output = T>) -> T {
+    SERVED.set(Some((task, aborted)));
+    let outcome = work.await;
+    SERVED.set(None);
+    outcome
+}
+
+/// Returns the task that this thread works for, and whether its work was aborted.
+pub(crate) fn served() -> Option<(TaskId, Arc<AtomicBool>)> {
+    SERVED.with_borrow(Clone::clone)
+}
+
 /// The executor of one world.
 pub struct Executor {
     schedule: Mutex<Schedule>,

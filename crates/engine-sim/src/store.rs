@@ -1,10 +1,8 @@
 //! A simulated object store: it answers late, wrongly, in part or not at all, as the world decides.
 
-use std::cell::RefCell;
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,17 +15,12 @@ use object_store::{
     MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-use crate::executor::TaskId;
+use crate::executor::served;
 use crate::plan::Fault;
 use crate::world::{World, slice};
 
 /// A thousandth of the duration of a stall.
 pub(crate) const STALL: Duration = Duration::from_secs(3600);
-
-thread_local! {
-    /// The task on this thread, and whether its work was aborted.
-    static SERVED: RefCell<Option<(TaskId, Arc<AtomicBool>)>> = const { RefCell::new(None) };
-}
 
 /// A simulated store.
 pub struct SimStore {
@@ -53,20 +46,9 @@ fn broken(message: &'static str) -> Error {
     Error::Generic { store: "sim", source: message.into() }
 }
 
-impl SimStore {
-    /// Works on behalf of a task. Its requests end when it is aborted.
-    pub async fn serve<T>(task: TaskId, aborted: Arc<AtomicBool>, work: impl Future<Output = T>) -> T {
-        SERVED.set(Some((task, aborted)));
-        let outcome = work.await;
-        SERVED.set(None);
-        outcome
-    }
-}
-
 /// Lets time pass. Aborted work does not continue.
 async fn pass(world: &World, time: Duration) {
-    let served = SERVED.with_borrow(Clone::clone);
-    let Some((task, aborted)) = served else { return };
+    let Some((task, aborted)) = served() else { return };
     world.executor.sleep(task, time);
     if aborted.load(Ordering::Relaxed) {
         std::future::pending::<()>().await;

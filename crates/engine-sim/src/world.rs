@@ -13,10 +13,9 @@ use bytes::Bytes;
 use coscan_engine::environment::{Attempt, Environment, Host, read_object};
 use coscan_engine::{ReadError, Source};
 
-use crate::executor::{Executor, TaskId};
+use crate::executor::{Executor, TaskId, serve};
 use crate::files::{SimFile, Version, content};
 use crate::plan::{Fault, WorldPlan};
-use crate::store::SimStore;
 
 /// The beginning of all simulations of a process: only distances from it count.
 static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -318,12 +317,7 @@ impl World {
         } else {
             let read = async {
                 // Tells the store its task.
-                SimStore::serve(
-                    me,
-                    aborted.clone(),
-                    read_object(&attempt.source, &attempt.ranges, &mut arrived),
-                )
-                .await
+                serve(me, aborted.clone(), read_object(&attempt.source, &attempt.ranges, &mut arrived)).await
             };
             let read = self.executor.block_on(me, read, || aborted.load(Ordering::Relaxed));
             read.unwrap_or(Err(ReadError::Cancelled))

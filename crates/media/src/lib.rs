@@ -37,22 +37,28 @@
 //! ```
 #![deny(missing_docs)]
 
+mod choice;
+mod config;
+mod fragment;
 mod ids;
 pub mod model;
 pub mod offline;
 mod policy;
 mod scheduler;
+mod state;
 
+pub use choice::{Choice, Demand, Why};
+pub use config::{ConfigError, SchedulerConfig};
 pub use coscan_base::{Instant, Span};
+pub use fragment::{Fragment, FragmentError, Subquery};
 pub use ids::{DriveId, FragmentId, ListId, MediumId, UserId};
 pub use model::{Library, LibraryError, Price};
 pub use policy::registry;
 pub use policy::tape_queue::TapeQueueConfig;
-pub use policy::{Choice, Demand, MediaPolicy, PolicyName, View, WantedMedium, Why};
+pub use policy::{MediaPolicy, PolicyName, View, WantedMedium};
 pub use scheduler::Scheduler;
 pub use scheduler::action::{Action, Reason};
-pub use scheduler::config::{ConfigError, SchedulerConfig};
 pub use scheduler::estimate::{Estimate, Outlook, Rehearsal};
 pub use scheduler::event::{Event, Fault};
-pub use scheduler::fragment::{Fragment, FragmentError, Subquery};
-pub use scheduler::status::{DriveStatus, ListStatus, Status, Totals};
+pub use scheduler::status::{DriveStatus, ListStatus, Status};
+pub use state::Totals;

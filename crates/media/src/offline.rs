@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use coscan_base::Span;
 
+use crate::fragment::Fragment;
 use crate::ids::{DriveId, FragmentId, MediumId};
 use crate::model::Library;
-use crate::scheduler::fragment::Fragment;
 
 /// The work of each drive, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

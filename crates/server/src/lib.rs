@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! server    starts, reloads, drains
-//!  ├── listen     sockets, TLS, which protocol is spoken, how many connections
+//!  ├── listen     which protocol is spoken; transport below it: sockets, TLS, how many connections
 //!  │    ├── postgres   the PostgreSQL protocol: psql, drivers, dashboards
 //!  │    ├── flight     Arrow Flight SQL: ADBC and other columnar clients
 //!  │    └── http       the live page, health, metrics
@@ -19,6 +19,7 @@
 #![deny(missing_docs)]
 
 pub mod access;
+mod cancel_keys;
 pub mod config;
 mod error;
 mod flight;
@@ -28,6 +29,7 @@ mod postgres;
 mod server;
 pub mod sql;
 mod state;
+mod transport;
 
 pub use config::ServeConfig;
 pub use error::ServeError;

@@ -11,9 +11,10 @@ use tokio::task::JoinSet;
 
 use crate::config::ServeConfig;
 use crate::error::ServeError;
-use crate::listen::{Listener, Served, Tls};
+use crate::listen::{Listener, Served};
 use crate::sql::Stop;
 use crate::state::{SharedState, State};
+use crate::transport::Tls;
 use crate::{flight, http};
 
 /// Time that clients of stopped queries have to receive the error.

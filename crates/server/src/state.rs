@@ -9,11 +9,11 @@ use coscan_engine::Engine;
 use tokio::sync::watch;
 
 use crate::access::{AccessError, Attempts, Audit, Role, Tokens, User, Users};
+use crate::cancel_keys::CancelKeys;
 use crate::config::ServeConfig;
 use crate::error::ServeError;
-use crate::listen::Connections;
-use crate::postgres;
 use crate::sql::{self, Protocol, Registry, Session, SessionBase, Sources, Tables, TablesChange};
+use crate::transport::Connections;
 
 /// The user that failures of bearer tokens count for: an invalid token names no user.
 const BY_TOKEN: &str = "";
@@ -32,7 +32,7 @@ pub struct State {
     anonymous: Arc<Role>,
     attempts: Attempts,
     tokens: Tokens,
-    postgres_sessions: postgres::Sessions,
+    cancel_keys: CancelKeys,
     connections: Arc<Connections>,
     draining: watch::Sender<bool>,
     started: SystemTime,
@@ -62,7 +62,7 @@ impl State {
             users,
             attempts: Attempts::default(),
             tokens: Tokens::default(),
-            postgres_sessions: postgres::Sessions::default(),
+            cancel_keys: CancelKeys::default(),
             draining: watch::Sender::new(false),
             started: SystemTime::now(),
         })
@@ -203,8 +203,8 @@ impl State {
         self.sessions.open(user, protocol, peer, database)
     }
 
-    pub(crate) fn postgres_sessions(&self) -> &postgres::Sessions {
-        &self.postgres_sessions
+    pub(crate) fn cancel_keys(&self) -> &CancelKeys {
+        &self.cancel_keys
     }
 
     pub(crate) fn users(&self) -> &Users {

@@ -80,7 +80,7 @@ impl Case {
 
     /// Runs all queries on both sides. The outer error means that there was nothing to compare.
     pub(crate) async fn play(&self, tally: &mut Tally) -> Result<Result<(), Box<Found>>> {
-        let world = World::new(self).await?;
+        let world = World::new(&self.database, &self.settings).await?;
         let found = match self.play_in(&world, tally).await {
             Ok(()) => world.comes_to_rest().await.map_err(|difference| {
                 Box::new(Found {

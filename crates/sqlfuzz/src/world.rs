@@ -17,8 +17,7 @@ use tempfile::TempDir;
 use url::Url;
 
 use crate::answer::{Answer, Difference, Kind, Rows};
-use crate::case::Case;
-use crate::data::encode;
+use crate::data::{Database, encode};
 use crate::query::Statement;
 use crate::refusals::{RefusingPool, ran_out_of_memory};
 use crate::settings::{Settings, needed_buffer};
@@ -41,7 +40,8 @@ const BUFFERS_EXACT: usize = 10;
 
 /// Everything that the queries of a case need.
 pub(crate) struct World<'a> {
-    case: &'a Case,
+    database: &'a Database,
+    settings: &'a Settings,
     pub(crate) plain: SessionContext,
     /// On one engine.
     pub(crate) cooperative: [SessionContext; SESSIONS],
@@ -65,17 +65,17 @@ impl<'a> World<'a> {
     /// # Errors
     ///
     /// If DataFusion or the writer of Parquet files does not accept the tables.
-    pub(crate) async fn new(case: &'a Case) -> Result<Self> {
-        let files = Files::write(case).await?;
-        let engine = case.settings.engine()?;
-        let declared = async |session: SessionContext| files.declare(case, session, true).await;
-        let plain = files.declare(case, case.settings.plain()?, false).await?;
-        let pools = [(); SESSIONS].map(|()| case.settings.refusals.map(RefusingPool::new));
+    pub(crate) async fn new(database: &'a Database, settings: &'a Settings) -> Result<Self> {
+        let files = Files::write(database, settings.local).await?;
+        let engine = settings.engine()?;
+        let declared = async |session: SessionContext| files.declare(database, settings, session, true).await;
+        let plain = files.declare(database, settings, settings.plain()?, false).await?;
+        let pools = [(); SESSIONS].map(|()| settings.refusals.map(RefusingPool::new));
         let cooperative = [
-            declared(case.settings.cooperative(&engine, pools[0].as_ref())?).await?,
-            declared(case.settings.cooperative(&engine, pools[1].as_ref())?).await?,
+            declared(settings.cooperative(&engine, pools[0].as_ref())?).await?,
+            declared(settings.cooperative(&engine, pools[1].as_ref())?).await?,
         ];
-        Ok(World { case, plain, cooperative, engine, pools, files })
+        Ok(World { database, settings, plain, cooperative, engine, pools, files })
     }
 
     /// Returns a plain session that computes the same answer in another way.
@@ -83,7 +83,7 @@ impl<'a> World<'a> {
         &self,
         way: impl Fn(&Settings) -> Result<SessionContext>,
     ) -> Result<SessionContext> {
-        self.files.declare(self.case, way(&self.case.settings)?, false).await
+        self.files.declare(self.database, self.settings, way(self.settings)?, false).await
     }
 
     /// Changes the policy. A broken engine refuses it, which queries report.
@@ -158,10 +158,10 @@ impl<'a> World<'a> {
 }
 
 impl Files {
-    async fn write(case: &Case) -> Result<Self> {
-        let folder = if case.settings.local { Some(TempDir::with_prefix("sqlfuzz")?) } else { None };
+    async fn write(database: &Database, local: bool) -> Result<Self> {
+        let folder = if local { Some(TempDir::with_prefix("sqlfuzz")?) } else { None };
         let memory = Arc::new(InMemory::new());
-        for table in &case.database.tables {
+        for table in &database.tables {
             for (at, file) in table.files.iter().enumerate() {
                 let bytes = encode(table, file)?;
                 match &folder {
@@ -181,18 +181,24 @@ impl Files {
         Ok(Files { root, memory, _folder: folder })
     }
 
-    /// Returns the session with the case's tables. `coscan` says whether it knows coscan's options.
-    async fn declare(&self, case: &Case, session: SessionContext, coscan: bool) -> Result<SessionContext> {
+    /// Returns the session with the tables. `coscan` says whether it knows coscan's options.
+    async fn declare(
+        &self,
+        database: &Database,
+        settings: &Settings,
+        session: SessionContext,
+        coscan: bool,
+    ) -> Result<SessionContext> {
         let url = Url::parse("mem://tables").map_err(|error| DataFusionError::External(Box::new(error)))?;
         session.register_object_store(&url, Arc::clone(&self.memory));
-        for table in &case.database.tables {
+        for table in &database.tables {
             // A foreign provider knows no options of coscan.
-            let sql = table.declaration(&self.root, coscan && case.settings.odd.is_none());
+            let sql = table.declaration(&self.root, coscan && settings.odd.is_none());
             let declared = async { session.plain_sql(&sql).await?.collect().await };
             declared.await.map_err(|error| error.context(sql.clone()))?;
         }
-        if let Some(odd) = &case.settings.odd {
-            odd.replace(&case.database, &session).await?;
+        if let Some(odd) = &settings.odd {
+            odd.replace(database, &session).await?;
         }
         Ok(session)
     }

@@ -327,6 +327,17 @@ impl TierConfig {
         self.prefix() + &fragment.location
     }
 
+    /// The error with its file as messages name it: [`shown`](Self::shown).
+    pub(crate) fn in_messages(&self, mut error: TierError) -> TierError {
+        if let Some(file) = error.file_mut() {
+            let prefix = self.prefix();
+            if !file.starts_with(&prefix) {
+                file.insert_str(0, &prefix);
+            }
+        }
+        error
+    }
+
     /// The prefix that messages put before the location of a fragment.
     pub(crate) fn prefix(&self) -> String {
         match (&self.kind, self.root.host_str()) {

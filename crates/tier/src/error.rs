@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use datafusion::common::DataFusionError;
 
-use crate::config::TierConfig;
-
 /// An error of a tier. Cheap to clone: all queries that want a fragment get the error of its failure.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TierError {
@@ -314,18 +312,8 @@ impl TierError {
         move |source| TierError::Store { file, source: Arc::new(source) }
     }
 
-    /// The error with its file as messages name it: [`TierConfig::shown`].
-    pub(crate) fn shown(mut self, config: &TierConfig) -> Self {
-        if let Some(file) = self.file_mut() {
-            let prefix = config.prefix();
-            if !file.starts_with(&prefix) {
-                file.insert_str(0, &prefix);
-            }
-        }
-        self
-    }
-
-    fn file_mut(&mut self) -> Option<&mut String> {
+    /// The file that the error is about, for a change of its name.
+    pub(crate) fn file_mut(&mut self) -> Option<&mut String> {
         match self {
             TierError::RestoreTimeout { file, .. }
             | TierError::RestoreRefused { file, .. }

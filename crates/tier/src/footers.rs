@@ -4,8 +4,8 @@ use datafusion::common::Result;
 use datafusion::prelude::SessionContext;
 
 use crate::fragment::Fragment;
-use crate::requests;
 use crate::table::files_below;
+use crate::tier::requests::have_footers_kept;
 use crate::tiers::{Tiers, address};
 
 /// Restores the files below `location` whose footers are not kept, and keeps their footers. The order is the one
@@ -35,7 +35,7 @@ pub async fn keep_footers(
     let (mut left, mut bytes) = (missing.len(), missing.iter().map(|fragment| fragment.bytes).sum::<u64>());
     progress(left, bytes);
     if !tier.is_ours() {
-        return Ok(requests::have_footers_kept(tier, missing, progress).await?);
+        return Ok(have_footers_kept(tier, missing, progress).await?);
     }
     let list =
         tier.submit("footers", missing.iter().map(|fragment| vec![vec![fragment.clone()]]).collect()).await?;

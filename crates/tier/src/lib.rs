@@ -7,8 +7,8 @@
 //! ```text
 //!  plan/       schedule, combine, resolve and merge-combine nodes    table.rs   CREATE EXTERNAL TABLE
 //!    │ lists of subqueries (list.rs)                                 tiers.rs, attach.rs  a session's tiers
-//!  tier.rs, host/    the host of the scheduler of `coscan-media`     status.rs  pending fragments and their users
-//!    │                                                               requests.rs  requests of other processes
+//!  tier/, host/      the host of the scheduler of `coscan-media`     status.rs  pending fragments and their users
+//!    │                                                               tier/requests.rs  requests of other processes
 //!    │ one fragment at a time (fetch.rs), recorded (journal.rs)
 //!  driver/     restores of S3, commands of an HSM
 //!    │ bytes
@@ -35,7 +35,6 @@ mod list;
 mod placement;
 mod plan;
 mod reads;
-mod requests;
 mod status;
 mod store;
 mod table;
@@ -50,8 +49,8 @@ pub use journal::Asked;
 pub use list::{SqList, Subqueries};
 pub use plan::forecast::{Forecast, forecast};
 pub use reads::TierUser;
-pub use requests::{Dropped, drop_copies};
 pub use status::{Fetching, Query, TierStatus, WantedFile};
 pub use store::TierStore;
 pub use tier::Tier;
+pub use tier::requests::{Dropped, drop_copies};
 pub use tiers::{Tiers, plain_addresses};

@@ -110,7 +110,7 @@ impl TierStore {
         if let Some(file) = self.cached(&fragment).await? {
             return Ok(result(file));
         }
-        let shown = |error: TierError| error.shown(self.tier.config());
+        let shown = |error: TierError| self.tier.config().in_messages(error);
         if fetcher.driver.is_online(&fragment).await.map_err(shown)? {
             let options = GetOptions { range: Some(range.into()), ..GetOptions::default() };
             let got = fetcher.store.get_opts(&meta.location, options).await?;
@@ -177,7 +177,7 @@ async fn has_length(tier: &Tier, meta: &ObjectMeta) -> Result<()> {
         return Ok(());
     }
     let fragment = Fragment::of(meta, driver.tags_survive());
-    if driver.is_online(&fragment).await.map_err(|error| error.shown(tier.config()))? {
+    if driver.is_online(&fragment).await.map_err(|error| tier.config().in_messages(error))? {
         return Ok(());
     }
     let config = tier.config();

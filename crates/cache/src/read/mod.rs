@@ -11,8 +11,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+use coscan_pool::Future;
+
 use crate::ids::Id;
-use crate::{At, CacheError, Format, Trace};
+use crate::{At, CacheError, Format};
 
 /// One request of a trace file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,9 @@ impl From<io::Error> for Stop {
 /// Takes requests, and returns an error to stop.
 type Sink<'a> = dyn FnMut(Request<'_>) -> Result<(), Stop> + 'a;
 
+/// The maximum number of requests of a trace.
+pub(crate) const REQUESTS_MAX: u64 = Future::NEVER as u64 - 1;
+
 const BUFFER_BYTES: usize = 1 << 18;
 
 /// Reads a file, or its first `most` requests; returns their number, at least one.
@@ -68,7 +73,7 @@ pub(crate) fn read(
         if most.is_some_and(|most| requests >= most) {
             return Err(Stop::Enough);
         }
-        if requests == Trace::REQUESTS_MAX {
+        if requests == REQUESTS_MAX {
             return Err(Stop::TooLong);
         }
         requests += 1;
@@ -88,7 +93,7 @@ pub(crate) fn read(
         Ok(()) | Err(Stop::Enough) => Ok(requests),
         Err(Stop::Io(source)) => Err(CacheError::Io { action: "read", path: path(), source }),
         Err(Stop::Bad(at, reason)) => Err(CacheError::BadRecord { path: path(), at, reason }),
-        Err(Stop::TooLong) => Err(CacheError::TooLong { path: path(), most: Trace::REQUESTS_MAX }),
+        Err(Stop::TooLong) => Err(CacheError::TooLong { path: path(), most: REQUESTS_MAX }),
     }
 }
 

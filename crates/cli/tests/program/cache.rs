@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use super::support::{json, run, stdout, text};
+use crate::support::{json, run, stdout, text};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};

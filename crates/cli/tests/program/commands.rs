@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::support::{COOPERATIVE, LINEITEM_ROWS, coscan, data, json, lineitem, run, stdout, text};
+use crate::support::{COOPERATIVE, LINEITEM_ROWS, coscan, data, json, lineitem, run, stdout, text};
 use serde_json::{Value, json};
 
 const COUNT: &str = "SELECT count(*) AS n, sum(l_quantity) AS q FROM lineitem WHERE l_orderkey >= 0";

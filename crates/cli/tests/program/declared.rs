@@ -1,6 +1,6 @@
 //! Tables that are declared to be clustered with another table.
 
-use super::support::{COOPERATIVE, LINEITEM_ROWS, data, stdout};
+use crate::support::{COOPERATIVE, LINEITEM_ROWS, data, stdout};
 
 const JOIN: &str = "SELECT count(*) AS n FROM l JOIN orders ON l_orderkey = o_orderkey";
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::support::{COOPERATIVE, data, json, run, text};
+use crate::support::{COOPERATIVE, data, json, run, text};
 
 /// One file per policy and seed, and none for the queries alone. Each file can be replayed.
 #[test]

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::support::{coscan, stdout, text};
+use crate::support::{coscan, stdout, text};
 use archive::Glacier;
 use folder::Hsm;
 use serde_json::Value;

@@ -26,11 +26,7 @@ use crate::ids::{ChunkNo, ScanId, TableId};
 use crate::policy::LoadChoice;
 use crate::scan::Scan;
 use crate::set::ChunkSet;
-use crate::sharing::sequential::{FromBeginning, Sequential};
 use crate::state::State;
-
-/// Independent scans with predictive replacement; `P` finds the latest part.
-pub type Pbm<P> = Sequential<FromBeginning, LastConsumed<P>>;
 
 /// Evicts the part that is consumed last first, as far as `P` can tell.
 #[derive(Clone, Debug, Default)]

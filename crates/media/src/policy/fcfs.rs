@@ -3,7 +3,7 @@
 //! This is the behaviour of an archive that restores objects in the order of requests. A request waits only
 //! for earlier ones. **Cost:** O(log n) per event.
 
-use super::Demand;
 use super::oldest_first::OldestFirst;
+use crate::choice::Demand;
 
 pub(super) const FCFS: OldestFirst = OldestFirst { demand: Demand::All };

@@ -5,7 +5,7 @@
 //! overlap. The medium follows the order in which the requests of users interleave. **Choices**: one queue
 //! for all users, LRU. **Cost:** O(log n) per event.
 
-use super::Demand;
 use super::oldest_first::OldestFirst;
+use crate::choice::Demand;
 
 pub(super) const NO_PREFETCH: OldestFirst = OldestFirst { demand: Demand::InOrder { ahead: false } };

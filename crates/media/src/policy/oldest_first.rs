@@ -1,8 +1,9 @@
 //! First come first served, with LRU. The policies `no_prefetch`, `prefetch` and `fcfs` differ only in the
 //! subqueries of a list that are requested at a time.
 
+use super::MediaPolicy;
 use super::view::View;
-use super::{Choice, Demand, MediaPolicy};
+use crate::choice::{Choice, Demand};
 use crate::ids::DriveId;
 
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@
 //! the order is still that of each user alone.
 //! **Choices**: one unit ahead, one queue for all users, LRU. **Cost:** O(log n) per event.
 
-use super::Demand;
 use super::oldest_first::OldestFirst;
+use crate::choice::Demand;
 
 pub(super) const PREFETCH: OldestFirst = OldestFirst { demand: Demand::InOrder { ahead: true } };

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::scheduler::config::ConfigError;
+use crate::config::ConfigError;
 
 use super::MediaPolicy;
 use super::fcfs::FCFS;

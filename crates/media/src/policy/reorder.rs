@@ -20,10 +20,11 @@
 
 use coscan_base::Span;
 
+use super::MediaPolicy;
 use super::view::View;
-use super::{Choice, Demand, MediaPolicy, Why};
+use crate::choice::{Choice, Demand, Why};
+use crate::fragment::Fragment;
 use crate::ids::{DriveId, FragmentId, MediumId};
-use crate::scheduler::fragment::Fragment;
 
 #[derive(Clone, Debug)]
 pub(super) struct Reorder;

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 
 use coscan_base::Span;
 
+use super::MediaPolicy;
 use super::view::View;
-use super::{Choice, Demand, MediaPolicy, Why};
+use crate::choice::{Choice, Demand, Why};
 use crate::ids::{DriveId, FragmentId, MediumId};
 
 /// Conditions for a mount, and the length of a batch.

@@ -2,11 +2,11 @@
 
 use coscan_base::{Instant, Span};
 
+use crate::fragment::Fragment;
 use crate::ids::{DriveId, FragmentId, MediumId};
-use crate::scheduler::fragment::Fragment;
-use crate::scheduler::state::{Doing, Place, State};
+use crate::state::{Doing, Place, State};
 
-use super::{Choice, Why};
+use crate::choice::{Choice, Why};
 
 /// The scheduler's facts, read only.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use crate::choice::Why;
 use crate::ids::{DriveId, FragmentId, ListId, MediumId};
-use crate::policy::Why;
 
 /// An instruction to the host. The actions of one call must be carried out in order.
 #[derive(Clone, Debug, PartialEq, Eq)]

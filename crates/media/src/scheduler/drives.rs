@@ -1,13 +1,14 @@
 //! Work for idle drives: the subquery that goes first, or else the policy's choice. This module also makes
 //! room and handles the answers of drives.
 
+use crate::choice::{Choice, Demand, Why};
 use crate::ids::{DriveId, FragmentId, ListId, MediumId};
-use crate::policy::{Choice, Demand, View, Why};
+use crate::policy::View;
 
 use super::Scheduler;
 use super::action::{Action, Reason};
 use super::event::Fault;
-use super::state::{Doing, Drive, List, Place, SubStatus, Target};
+use crate::state::{Doing, Drive, Held, List, MediumQueue, Place, State, SubStatus, Target};
 
 impl Scheduler {
     /// Lets the list that has waited longest go first in two cases: it has waited too long, or fetching makes
@@ -200,11 +201,11 @@ impl Scheduler {
     /// Evicts until the cache is within a reduced budget, except for fragments in use.
     pub(super) fn shrink(&mut self, actions: &mut Vec<Action>) {
         self.make_room(0, actions);
-        let over = |state: &super::state::State| state.used_bytes > state.config.cache_bytes;
+        let over = |state: &State| state.used_bytes > state.config.cache_bytes;
         if !over(&self.state) {
             return;
         }
-        let unused = |held: &super::state::Held| held.place == Place::Resident && held.pins == 0;
+        let unused = |held: &Held| held.place == Place::Resident && held.pins == 0;
         let rest: Vec<FragmentId> =
             self.state.fragments.iter().filter(|(_, held)| unused(held)).map(|(id, _)| *id).collect();
         for id in rest {
@@ -276,7 +277,7 @@ impl Scheduler {
             return;
         }
         self.state.mount_attempts.remove(&medium);
-        let on = |queue: &super::state::MediumQueue| queue.by_age.iter().map(|(_, id)| *id).collect();
+        let on = |queue: &MediumQueue| queue.by_age.iter().map(|(_, id)| *id).collect();
         let fragments: Vec<FragmentId> = self.state.media.get(&medium).map_or_else(Vec::new, on);
         for id in fragments {
             self.fail_fragment(id, Reason::Unreadable { fragment: id, attempts }, actions);

@@ -14,8 +14,8 @@ use crate::offline;
 use super::Scheduler;
 use super::action::Action;
 use super::event::Event;
-use super::fragment::{Fragment, Subquery};
-use super::state::{Doing, Place};
+use crate::fragment::{Fragment, Subquery};
+use crate::state::{Doing, Place};
 
 /// The cost of a list of subqueries.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crate::ids::{DriveId, FragmentId, ListId, UserId};
 
-use super::fragment::Subquery;
+use crate::fragment::Subquery;
 
 /// An event. The host reports it once, with its time, in the order of times.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ids::FragmentId;
 
 use super::Scheduler;
-use super::state::{Doing, Place, State, SubStatus};
+use crate::state::{Doing, Place, State, SubStatus};
 
 impl Scheduler {
     /// Checks every count and index against its facts.

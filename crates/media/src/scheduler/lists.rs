@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::choice::Demand;
 use crate::ids::{FragmentId, ListId, UserId};
-use crate::policy::Demand;
 
 use super::Scheduler;
 use super::action::{Action, Reason};
-use super::fragment::Subquery;
-use super::state::{List, Place, Sub, SubRef, SubStatus};
+use crate::fragment::Subquery;
+use crate::state::{List, Place, Sub, SubRef, SubStatus};
 
 impl Scheduler {
     pub(super) fn submit(

@@ -33,28 +33,26 @@
 //! became ready.
 
 pub mod action;
-pub mod config;
 mod drives;
 pub mod estimate;
 pub mod event;
-pub mod fragment;
 mod invariants;
 mod lists;
 mod serve;
-pub(crate) mod state;
 pub mod status;
 
 use coscan_base::Instant;
 
+use crate::choice::Demand;
+use crate::config::{ConfigError, SchedulerConfig};
+use crate::fragment::{Fragment, FragmentError};
 use crate::ids::FragmentId;
 use crate::model::Library;
-use crate::policy::{Demand, MediaPolicy};
+use crate::policy::MediaPolicy;
+use crate::state::State;
 
 use action::Action;
-use config::{ConfigError, SchedulerConfig};
 use event::Event;
-use fragment::{Fragment, FragmentError};
-use state::State;
 
 /// The scheduler of a library, for all its users.
 #[derive(Debug)]

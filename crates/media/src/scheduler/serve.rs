@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::choice::Demand;
 use crate::ids::{FragmentId, ListId};
-use crate::policy::Demand;
 
 use super::Scheduler;
 use super::action::Action;
-use super::state::{List, SubStatus};
+use crate::state::{List, SubStatus};
 
 /// Maximum number of subqueries of a batch.
 const BATCH_MAX: usize = 1024;

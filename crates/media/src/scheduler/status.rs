@@ -3,10 +3,9 @@
 use coscan_base::Instant;
 
 use crate::ids::{DriveId, FragmentId, ListId, MediumId, UserId};
-use crate::model::Price;
+use crate::state::{Doing, List, Place, Totals};
 
 use super::Scheduler;
-use super::state::{Doing, List, Place};
 
 /// The state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,26 +64,6 @@ pub struct DriveStatus {
     pub since: Instant,
     /// True if it is in service.
     pub in_service: bool,
-}
-
-/// Totals since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Media mounted.
-    pub switches: u64,
-    /// Fragments fetched.
-    pub fetches: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Their price by the library's prices.
-    pub price: Price,
-    /// Fetches and mounts that failed.
-    pub failures: u64,
-    /// Fragments evicted.
-    pub evictions: u64,
-    /// Number of times that a list went first because it had waited for longer than the patience, or because
-    /// no other list could continue.
-    pub overrides: u64,
 }
 
 impl Scheduler {

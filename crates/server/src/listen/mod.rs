@@ -1,4 +1,4 @@
-//! Sockets: connection limits, encryption, and detection of the protocol.
+//! Listening sockets, and detection of the protocol.
 //!
 //! Every client speaks first, and its first byte shows its protocol. PostgreSQL begins with the length of a short
 //! message, TLS with the type of a record, HTTP with a letter. One address therefore serves all of them. A
@@ -6,10 +6,6 @@
 //! without it.
 //!
 //! Users are not known here.
-
-mod connections;
-mod tls;
-mod wire;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -28,14 +24,10 @@ use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tower::ServiceExt;
 
-pub use connections::Connections;
-pub(crate) use tls::Tls;
-pub(crate) use wire::{Channel, Wire};
-
 use crate::error::ServeError;
 use crate::postgres;
 use crate::state::SharedState;
-use connections::Admission;
+use crate::transport::{Admission, Channel, Tls, Wire};
 
 /// The first byte of a TLS record that begins a handshake.
 const TLS_HANDSHAKE: u8 = 0x16;

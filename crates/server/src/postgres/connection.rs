@@ -31,9 +31,9 @@ use super::rows::{Rows, description, fields};
 use super::settings;
 use super::socket::Socket;
 use super::statement::{self, Statement};
-use crate::listen::Wire;
 use crate::sql::{QueryError, Run, Session};
 use crate::state::State;
+use crate::transport::Wire;
 
 /// The error for a connection that was idle for too long.
 const IDLE: &str =

@@ -32,7 +32,6 @@ mod prepared;
 mod regclass;
 mod request;
 mod rows;
-mod sessions;
 mod settings;
 mod simple;
 mod socket;
@@ -50,10 +49,9 @@ use pgwire::tokio::server::PgWireMessageServerCodec;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::codec::Framed;
 
-use crate::listen::{Channel, Tls, Wire};
 use crate::state::SharedState;
+use crate::transport::{Channel, Tls, Wire};
 use bounded::Bounded;
-pub(crate) use sessions::Sessions;
 pub(crate) use socket::NOT_ENCRYPTED;
 use socket::Socket;
 

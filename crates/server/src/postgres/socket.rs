@@ -4,7 +4,7 @@ use pgwire::tokio::server::PgWireMessageServerCodec;
 use tokio_util::codec::Framed;
 
 use super::bounded::Bounded;
-use crate::listen::Channel;
+use crate::transport::Channel;
 
 pub(crate) const NOT_ENCRYPTED: &str =
     "this server takes encrypted connections only: use TLS (sslmode=require)";

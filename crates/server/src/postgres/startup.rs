@@ -37,7 +37,7 @@ pub(crate) async fn start(
         None => return Ok(None),
     };
     if let PgWireFrontendMessage::CancelRequest(request) = &first {
-        state.postgres_sessions().cancel(request);
+        state.cancel_keys().cancel(request);
         return Ok(None);
     }
     match begin(socket, first, peer, state, refused).await {
@@ -85,7 +85,7 @@ async fn begin(
     };
     let session = state.open_session(user, Protocol::Postgres, Some(peer), Some(database))?;
     let time_zone = set_up(socket, &session, settings::of_startup(&startup.parameters)?).await?;
-    let (number, secret) = state.postgres_sessions().add(socket, session.entry());
+    let (number, secret) = state.cancel_keys().add(socket, session.entry());
     session.set_number(number);
     socket.set_pid_and_secret_key(number, secret);
     let mut parameters = DefaultServerParameterProvider::default();

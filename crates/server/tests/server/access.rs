@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::support::{ENDS, World, code};
+use crate::support::{ENDS, World, code};
 use arrow_flight::Ticket;
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use futures::TryStreamExt;
@@ -52,7 +52,7 @@ async fn statements_do_not_leave_their_tables() {
     let ann = world.connect("ann", "ann").await.unwrap();
     assert_eq!(
         ann.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0),
-        super::support::ROWS
+        crate::support::ROWS
     );
     let file = world.folder.path().join("secret.parquet").display().to_string();
     let out = world.folder.path().join("out").display().to_string();
@@ -118,7 +118,7 @@ async fn statements_do_not_leave_their_tables() {
         .unwrap();
     assert_eq!(
         root.query_one("SELECT count(*) FROM x", &[]).await.unwrap().get::<_, i64>(0),
-        super::support::ROWS
+        crate::support::ROWS
     );
 }
 
@@ -307,7 +307,7 @@ async fn tables_may_be_read_again_by_several_at_once() {
     for round in 1..=4 {
         for table in 0..6 {
             let path = world.folder.path().join(format!("more/r{round}_{table}.parquet"));
-            super::support::write_table(&path, 100 * round + table);
+            crate::support::write_table(&path, 100 * round + table);
         }
         let reload = || world.server.reload();
         let (a, b, c, d) = tokio::join!(reload(), reload(), reload(), reload());
@@ -378,7 +378,7 @@ async fn malformed_messages_end_their_own_connection_only() {
     let client = world.client().await;
     assert_eq!(
         client.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0),
-        super::support::ROWS
+        crate::support::ROWS
     );
     drop(client);
     world.idle().await;

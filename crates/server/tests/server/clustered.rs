@@ -1,6 +1,6 @@
 //! Tables that are declared to be clustered with another table, over both protocols.
 
-use super::support::{ROWS, World};
+use crate::support::{ROWS, World};
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use coscan_datafusion::CoscanContext;
 use coscan_server::{ServeConfig, Server};
@@ -65,7 +65,7 @@ async fn a_table_is_declared_by_the_configuration() {
 async fn what_is_declared_of_no_table_or_of_no_column_keeps_a_server_from_starting() {
     let folder = tempfile::tempdir().unwrap();
     let location = folder.path().join("t.parquet");
-    super::support::write_table(&location, 10);
+    crate::support::write_table(&location, 10);
     for (declared, said) in [
         ("u=t (id = id)", "there is no table u: give its place with table or watch"),
         ("t=u (x = id)", "there is no column x; there are id, name"),

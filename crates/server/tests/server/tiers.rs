@@ -5,7 +5,7 @@ use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::support::{ROWS, World};
+use crate::support::{ROWS, World};
 use coscan_datafusion::CoscanContext;
 use coscan_server::{ServeConfig, ServeError, Server};
 use coscan_tier::{TierConfig, TierError, Tiers, keep_footers};

@@ -58,6 +58,8 @@ class Footer:
         data = path.read_bytes()
         length = int.from_bytes(data[-8:-4], "little")
         self.path, self.body = path, bytearray(data[: -8 - length])
+        # Readers find some faults by the writer's name, so later changes must not set another one.
+        self.keeps_writer = False
         self.fields, _ = read_struct(data, len(data) - 8 - length)
 
     def save(self) -> None:
@@ -102,6 +104,8 @@ class Footer:
         return found
 
     def set_created_by(self, name: bytes | None) -> None:
+        if self.keeps_writer:
+            return
         if name is None:
             self.fields.pop(CREATED_BY, None)
         else:
@@ -135,10 +139,3 @@ def binary(value: bytes) -> tuple[int, bytes]:
 
 def structs(values: list[Struct]) -> tuple[int, tuple[int, list[Struct]]]:
     return LIST, (STRUCT, values)
-
-
-def place(chunk: Struct) -> tuple[int, int]:
-    """Returns the begin and the end of a chunk's pages in its file."""
-    of = metadata(chunk)
-    begin = get(of, DICTIONARY_PAGE) or get(of, DATA_PAGE)
-    return begin, begin + get(of, COMPRESSED)

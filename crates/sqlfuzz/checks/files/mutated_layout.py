@@ -190,6 +190,7 @@ def short_chunks(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
         header = read_struct(bytes(footer.body), start)[1] - start
         fields[f.COMPRESSED] = (I64, get(fields, f.COMPRESSED) - header)
     footer.set_created_by(draw.choice([b"parquet-mr version 1.2.8", b"parquet-mr", b"parquet-mr version 1.2.5 (build x)"]))
+    footer.keeps_writer = True
     return bool(chunks)
 
 

@@ -138,6 +138,10 @@ def write_polars(path: Path, file) -> None:
     polars.from_arrow(file.rows).write_parquet(path, **file.options)
 
 
+def is_bytes(type: pa.DataType) -> bool:
+    return pa.types.is_binary(type) or pa.types.is_large_binary(type) or pa.types.is_fixed_size_binary(type)
+
+
 def write_fastparquet(path: Path, file) -> None:
     import fastparquet
 
@@ -146,5 +150,6 @@ def write_fastparquet(path: Path, file) -> None:
     fastparquet.write(str(path), frame, row_group_offsets=begins, write_index=False, **file.options)
     written = pq.read_schema(path)
     for field in file.rows.schema:
-        if pa.types.is_decimal(field.type) and not pa.types.is_decimal(written.field(field.name).type):
-            raise ValueError(f"fastparquet writes no type for {field.name}, whose values are all null")
+        type = written.field(field.name).type
+        if any(is_of(field.type) != is_of(type) for is_of in (pa.types.is_decimal, is_bytes)):
+            raise ValueError(f"fastparquet writes {field.name}, whose values are all null, as {type}")

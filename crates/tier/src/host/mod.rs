@@ -288,7 +288,7 @@ impl Shared {
             (known.failures, known.spent) = (0, Duration::ZERO);
             return Event::Fetched { drive };
         };
-        let error = error.shown(&self.fetcher.config);
+        let error = self.fetcher.config.in_messages(error);
         tracing::info!(file = %known.fragment, %error, "not fetched");
         known.failures += 1;
         known.spent += took;

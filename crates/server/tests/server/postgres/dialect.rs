@@ -1,7 +1,7 @@
 //! PostgreSQL's SQL that differs from the query engine's. The expected results are output of PostgreSQL 15.
 
 use super::first;
-use super::support::{World, code};
+use crate::support::{World, code};
 use futures::StreamExt;
 
 /// Array parameters, in the forms that clients send.

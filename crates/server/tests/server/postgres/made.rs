@@ -2,7 +2,7 @@
 //! keeps.
 
 use super::first;
-use super::support::{ENDS, World, code, stopped_by, within};
+use crate::support::{ENDS, World, code, stopped_by, within};
 use std::time::{Duration, Instant};
 
 /// The user's memory limit.

@@ -5,7 +5,7 @@ mod made;
 
 use std::time::Duration;
 
-use super::support::{ENDLESS, ROWS, World, code, stopped, stopped_by};
+use crate::support::{ENDLESS, ROWS, World, code, stopped, stopped_by};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, pin_mut};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
@@ -403,7 +403,7 @@ async fn a_file_that_was_replaced_is_read_anew() {
         );
         let rows = ROWS - (round + 9);
         let beside = world.folder.path().join(".new");
-        super::support::write_table(&beside, rows);
+        crate::support::write_table(&beside, rows);
         std::fs::rename(&beside, &path).unwrap();
         let sql = format!("SELECT count(*), {column} FROM t WHERE id % 2 = {}", round % 2);
         assert_eq!(counted(&sql).await, Ok((rows + 1 - round % 2) / 2), "round {round}");

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_base::Instant;
 
+use crate::choice::Why;
+use crate::config::SchedulerConfig;
+use crate::fragment::Fragment;
 use crate::ids::{DriveId, FragmentId, ListId, MediumId, UserId};
-use crate::model::Library;
-
-use super::config::SchedulerConfig;
-use super::fragment::Fragment;
-use super::status::Totals;
+use crate::model::{Library, Price};
 
 /// A subquery: its list and its position there.
 pub(crate) type SubRef = (ListId, u32);
@@ -159,7 +158,7 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub sub: SubRef,
-    pub why: crate::policy::Why,
+    pub why: Why,
 }
 
 impl State {
@@ -452,4 +451,24 @@ impl State {
         let leaves = self.leaves_bytes - self.target_leaves_bytes(false);
         (self.config.cache_bytes + leaves).saturating_sub(self.used_bytes + self.reserved_bytes())
     }
+}
+
+/// Totals since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Media mounted.
+    pub switches: u64,
+    /// Fragments fetched.
+    pub fetches: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their price by the library's prices.
+    pub price: Price,
+    /// Fetches and mounts that failed.
+    pub failures: u64,
+    /// Fragments evicted.
+    pub evictions: u64,
+    /// Number of times that a list went first because it had waited for longer than the patience, or because
+    /// no other list could continue.
+    pub overrides: u64,
 }

@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 use futures::future::{Either, select};
 use serde::{Deserialize, Serialize};
 
+use super::Tier;
 use crate::cache::FragmentCache;
 use crate::config::TierConfig;
 use crate::disk::write_whole;
 use crate::error::TierError;
 use crate::fragment::Fragment;
 use crate::host::Shared;
-use crate::tier::Tier;
 
 /// Interval at which the tier's process checks for requests, and other processes for their answers.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! Sessions of this protocol, found by the number and the secret in cancel requests.
+//! Sessions of PostgreSQL's protocol, by the number and the secret in cancel requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -13,14 +13,14 @@ use crate::sql::{SessionEntry, Stop};
 /// A session's number and secret.
 type Key = (i32, Bytes);
 
-/// The sessions of this protocol.
+/// The sessions by number and secret.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions {
+pub(crate) struct CancelKeys {
     numbers: RandomPidSecretKeyGenerator,
     entries: Mutex<HashMap<Key, Weak<SessionEntry>>>,
 }
 
-impl Sessions {
+impl CancelKeys {
     /// Stops the current request of a session, if there is one and the secret matches.
     pub(crate) fn cancel(&self, request: &CancelRequest) {
         let key = (request.pid, request.secret_key.to_bytes());

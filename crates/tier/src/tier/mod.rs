@@ -2,6 +2,8 @@
 //!
 //! `host/` executes the lists.
 
+pub(crate) mod requests;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +24,6 @@ use crate::fetch::Fetcher;
 use crate::fragment::{Fragment, Key};
 use crate::host::Shared;
 use crate::list::{SqList, Subqueries};
-use crate::requests;
 use crate::status::TierStatus;
 
 /// Maximum number of concurrent requests for the state of files.
@@ -170,7 +171,7 @@ impl Tier {
                 true => fetcher.driver.has_begun(&fragment).await,
                 false => fetcher.driver.is_online(&fragment).await,
             };
-            let there = there.map_err(|error| error.shown(self.config()))?;
+            let there = there.map_err(|error| self.config().in_messages(error))?;
             Ok((!there).then_some(fragment))
         });
         let answers: Vec<Result<Option<Fragment>, TierError>> =
