@@ -20,25 +20,36 @@ use crate::canonical_floats::{CanonicalScans, with_canonical_computed};
 use crate::logical::constant_keys::without_constant_keys;
 use crate::logical::counted_sets::with_counted_sets;
 use crate::logical::dependencies::{IndependentPlanner, with_independent_columns};
+use crate::logical::dictionary_numbers::with_dictionary_numbers;
 use crate::logical::float_extrema::with_float_extrema;
 use crate::logical::float_frames::with_float_frames;
 use crate::logical::guarded_arguments::with_guarded_arguments;
 use crate::logical::join_settings::JoinSettings;
 use crate::logical::lasting_casts::with_lasting_casts;
+use crate::logical::missing_rows::with_missing_rows;
 use crate::logical::mixed_numbers::with_mixed_numbers;
 use crate::logical::null_keys::with_keys_of_one_kind;
 use crate::logical::null_lists::with_null_lists;
 use crate::logical::rounded::with_lasting_round;
 use crate::logical::subqueries::with_subqueries;
+use crate::logical::subquery_columns::with_subquery_columns;
 use crate::overflow::{with_checked_arithmetic, with_checked_constants};
 use crate::physical::build_sides::{BuildSides, with_build_sides};
 use crate::physical::output_properties::{TrueClaims, with_true_claims};
 use crate::physical::pushdown_barriers::with_stops;
+use crate::physical::range_frames::{RangeFrames, with_range_frames};
 use crate::physical::sorted_inputs::{SortedInputs, with_sorted_inputs};
+use crate::physical::top_groups::{TopGroups, with_top_groups};
 
 /// The names of the rules that sessions have for the physical optimizer. None of them changes a result.
-pub const PHYSICAL_RULES: [&str; 4] =
-    [BuildSides::NAME, TrueClaims::NAME, SortedInputs::NAME, CanonicalScans::NAME];
+pub const PHYSICAL_RULES: [&str; 6] = [
+    BuildSides::NAME,
+    TrueClaims::NAME,
+    RangeFrames::NAME,
+    SortedInputs::NAME,
+    TopGroups::NAME,
+    CanonicalScans::NAME,
+];
 
 /// A correction of sessions.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +113,13 @@ pub const STEPS: &[Step] = &[
         add: Add::Analyzer(with_null_lists),
     },
     Step {
+        file: "logical/dictionary_numbers.rs",
+        rules: &[],
+        needs: "function calls as written",
+        guarantees: "no function returns a dictionary of numbers",
+        add: Add::Analyzer(with_dictionary_numbers),
+    },
+    Step {
         file: "logical/float_extrema.rs",
         rules: &["float_extrema"],
         needs: "types of arguments",
@@ -142,6 +160,20 @@ pub const STEPS: &[Step] = &[
         needs: "joins of subqueries",
         guarantees: "no column depends on a key that may be NULL or omitted",
         add: Add::Analyzer(with_independent_columns),
+    },
+    Step {
+        file: "logical/subquery_columns.rs",
+        rules: &["subquery_columns"],
+        needs: "the nodes that other rules put on subqueries",
+        guarantees: "every subquery with a value has an expression for it",
+        add: Add::Analyzer(with_subquery_columns),
+    },
+    Step {
+        file: "logical/missing_rows.rs",
+        rules: &["missing_rows"],
+        needs: "subqueries with an expression for their value",
+        guarantees: "a scalar subquery may be NULL unless it has a row in any case",
+        add: Add::Analyzer(with_missing_rows),
     },
     Step {
         file: "overflow/mod.rs",
@@ -193,11 +225,25 @@ pub const STEPS: &[Step] = &[
         add: Add::Physical(with_build_sides),
     },
     Step {
+        file: "physical/range_frames.rs",
+        rules: &[RangeFrames::NAME],
+        needs: "the windows that DataFusion computes while rows arrive",
+        guarantees: "frames of NULL have all rows with NULL",
+        add: Add::Physical(with_range_frames),
+    },
+    Step {
         file: "physical/sorted_inputs.rs",
         rules: &[SortedInputs::NAME],
         needs: "orders that DataFusion enforced",
         guarantees: "inputs of joins by sorting are sorted by the keys that they compare",
         add: Add::Physical(with_sorted_inputs),
+    },
+    Step {
+        file: "physical/top_groups.rs",
+        rules: &[TopGroups::NAME],
+        needs: "the limits that DataFusion pushed into aggregations",
+        guarantees: "groups by floating-point keys are found without limit",
+        add: Add::Physical(with_top_groups),
     },
     Step {
         file: "canonical_floats/scans.rs",

@@ -56,6 +56,7 @@ const IN_ORDER: &[(&str, Rows)] = &[
     }),
     ("SELECT count(*) FROM f WHERE z < 0 OR z > 0 OR z NOT IN (-0.0, 1)", || vec!["0".to_owned()]),
     ("SELECT count(*) FROM f WHERE -z < z OR z * -1 <> z", || vec!["0".to_owned()]),
+    ("SELECT DISTINCT greatest(z, -0.0), least(z, 1) FROM f", || vec!["0.0|0.0".to_owned()]),
 ];
 
 const QUERIES: &[(&str, &[&str])] = &[
@@ -166,6 +167,35 @@ const QUERIES: &[(&str, &[&str])] = &[
         &[],
     ),
     ("SELECT count(DISTINCT f), count(*) FILTER (WHERE f = 0) FROM z", &["2|2"]),
+    (
+        "SELECT DISTINCT x FROM (SELECT CASE WHEN value % 3 = 0 THEN CAST('NaN' AS DOUBLE) ELSE value % 7 END AS x
+         FROM generate_series(1, 100)) AS s ORDER BY x DESC LIMIT 3",
+        &["5.0", "6.0", "NaN"],
+    ),
+    ("SELECT x FROM i WHERE x IN (VALUES (1), (2)) OR x > 6", &["1", "2", "9"]),
+    ("SELECT x FROM i WHERE x = (SELECT * FROM (VALUES (5)) AS w) OR x < ANY (SELECT * FROM (VALUES (2), (1)) AS v)", &["1", "5"]),
+    ("SELECT x FROM i WHERE x IN (SELECT unnest([2, 5]) EXCEPT SELECT 2)", &["5"]),
+    (
+        "WITH x AS (SELECT k, v, max(v) AS w FROM (SELECT k, max(v) AS v FROM g GROUP BY k) AS s GROUP BY k, v)
+         SELECT x FROM i WHERE x IN (SELECT w FROM x EXCEPT SELECT 1)",
+        &["2", "9"],
+    ),
+    ("SELECT abs(length(t)) FROM (SELECT arrow_cast(t, 'Dictionary(Int32, Utf8)') AS t FROM r) AS d", &["1", "1", "1", "1"]),
+    ("SELECT x FROM i WHERE EXISTS (SELECT 1 FROM g WHERE i.x < (SELECT sum(w) FROM h WHERE h.k = g.k))", &["1", "2", "5", "9"]),
+    ("SELECT x FROM i WHERE NOT EXISTS (SELECT 1 FROM g WHERE i.x <> (SELECT max(w) FROM h WHERE h.k = g.v))", &[""]),
+    (
+        "SELECT x, count(*) OVER (ORDER BY x NULLS LAST RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) FROM
+         (SELECT CASE WHEN value < 3 THEN value END AS x FROM generate_series(1, 7)) AS s",
+        &["1|0", "2|1", "|7", "|7", "|7", "|7", "|7"],
+    ),
+    (
+        "SELECT (SELECT value FROM generate_series(1, 3) WHERE value = 9) IS NOT NULL, (SELECT count(*) FROM i) IS NOT NULL",
+        &["false|true"],
+    ),
+    (
+        "SELECT x FROM i WHERE (x IN (SELECT k FROM g WHERE i.x <= (SELECT min(w) FROM h WHERE h.k = g.v))) OR x IS NULL",
+        &["", "1", "2"],
+    ),
     ("SELECT f, rank() OVER (ORDER BY f) FROM z", &["0.0|1", "0.0|1", "NaN|3", "NaN|3"]),
     (
         "SELECT round(x) < 0, round(x) = 0, x * 0 < 0, -(x * 0) IN (0) FROM (VALUES (CAST(-0.3 AS DOUBLE)), (CAST(0.3 AS DOUBLE)))

@@ -61,22 +61,47 @@ fn with_canonical_floats(
         return Ok(None);
     }
     let config = &Arc::new(config.clone());
+    let table = source.table_schema().table_schema();
     let mut source = source.clone();
+    let computed =
+        source.projection().filter(|projection| projection.iter().any(|of| !of.expr.is::<Column>())).cloned();
+    if computed.is_some() {
+        source = over_all_columns(&source);
+    }
     if let Some(filter) = source.filter() {
-        let table = source.table_schema().table_schema();
         source = source.with_predicate(canonical_columns(filter, table, config)?);
     }
-    let schema = node.schema();
+    let schema = if computed.is_some() { Arc::clone(table) } else { node.schema() };
     let columns = schema.fields().iter().enumerate().map(|(at, field)| {
         let expr = canonical_columns(Arc::new(Column::new(field.name(), at)), &schema, config)?;
         Ok(ProjectionExpr { expr, alias: field.name().clone() })
     });
     let columns = ProjectionExprs::new(columns.collect::<Result<Vec<_>>>()?);
-    let source = source.try_pushdown_projection(&columns)?;
+    let mut source = source.try_pushdown_projection(&columns)?;
+    if let (Some(canonical), Some(computed)) = (&source, &computed) {
+        source = canonical.try_pushdown_projection(computed)?;
+    }
     Ok(source.map(|source| {
         let scan = FileScanConfigBuilder::from(scan.clone()).with_source(source).build();
         DataSourceExec::from_data_source(scan) as _
     }))
+}
+
+/// The source without a projection. A hint about the order of row groups is lost; the plan sorts their rows in any case.
+fn over_all_columns(source: &ParquetSource) -> ParquetSource {
+    let options = source.table_parquet_options().clone();
+    let hint = options.global.metadata_size_hint;
+    let mut all = ParquetSource::new(source.table_schema().clone()).with_table_parquet_options(options);
+    if let Some(hint) = hint {
+        all = all.with_metadata_size_hint(hint);
+    }
+    if let Some(readers) = source.parquet_file_reader_factory() {
+        all = all.with_parquet_file_reader_factory(Arc::clone(readers));
+    }
+    match source.filter() {
+        Some(filter) => all.with_predicate(filter),
+        None => all,
+    }
 }
 
 fn canonical_columns(

@@ -3,13 +3,16 @@
 pub(crate) mod constant_keys;
 pub(crate) mod counted_sets;
 pub(crate) mod dependencies;
+pub(crate) mod dictionary_numbers;
 pub(crate) mod float_extrema;
 pub(crate) mod float_frames;
 pub(crate) mod guarded_arguments;
 pub(crate) mod join_settings;
 pub(crate) mod lasting_casts;
+pub(crate) mod missing_rows;
 pub(crate) mod mixed_numbers;
 pub(crate) mod null_keys;
 pub(crate) mod null_lists;
 pub(crate) mod rounded;
 pub(crate) mod subqueries;
+pub(crate) mod subquery_columns;

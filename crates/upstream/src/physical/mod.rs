@@ -3,4 +3,6 @@
 pub(crate) mod build_sides;
 pub(crate) mod output_properties;
 pub(crate) mod pushdown_barriers;
+pub(crate) mod range_frames;
 pub(crate) mod sorted_inputs;
+pub(crate) mod top_groups;

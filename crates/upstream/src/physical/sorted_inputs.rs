@@ -23,9 +23,17 @@ use super::output_properties::Unclaimed;
 const CHECKS_PLANS: &str = "SanityCheckPlan";
 
 /// Adds a rule that sorts such inputs before plans are checked.
-pub(crate) fn with_sorted_inputs(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
+pub(crate) fn with_sorted_inputs(optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
+    before_checks(optimizer, Arc::new(SortedInputs))
+}
+
+/// Puts a rule before plans are checked, after others that are there.
+pub(crate) fn before_checks(
+    mut optimizer: PhysicalOptimizer,
+    rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>,
+) -> PhysicalOptimizer {
     let check = optimizer.rules.iter().position(|rule| rule.name() == CHECKS_PLANS);
-    optimizer.rules.insert(check.unwrap_or(optimizer.rules.len()), Arc::new(SortedInputs));
+    optimizer.rules.insert(check.unwrap_or(optimizer.rules.len()), rule);
     optimizer
 }
 

@@ -47,6 +47,10 @@ pub(crate) fn has_other_value(expr: &Expr, around: &DFSchema, in_list: bool) -> 
 
 /// Returns whether a condition of WHERE is kept.
 pub(crate) fn is_kept(condition: &Expr, around: &DFSchema) -> bool {
+    // As the condition of a subquery around it, it would move out of the rows that its own subqueries need.
+    if condition.contains_outer() && has_subquery(condition) {
+        return false;
+    }
     let (of, not) = match condition {
         Expr::Not(of) => (of.as_ref(), true),
         of => (of, false),

@@ -50,18 +50,26 @@ impl<'a> Joined<'a> {
 
     /// Does the same for a condition of WHERE, in which NULL counts as false.
     pub(crate) fn condition(&mut self, expr: Expr) -> Result<Expr> {
-        match expr {
+        // With a value of a row further out, DataFusion moves the condition away from the rows that its subqueries need.
+        let scalars_may_stay = !expr.contains_outer();
+        self.part(expr, scalars_may_stay)
+    }
+
+    fn part(&mut self, of_condition: Expr, scalars_may_stay: bool) -> Result<Expr> {
+        match of_condition {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
-                Ok(binary_expr(self.condition(*left)?, op, self.condition(*right)?))
+                let (left, right) =
+                    (self.part(*left, scalars_may_stay)?, self.part(*right, scalars_may_stay)?);
+                Ok(binary_expr(left, op, right))
             }
             Expr::InSubquery(InSubquery { expr, subquery, negated: false }) => {
-                let x = self.replaced(*expr, true)?;
+                let x = self.replaced(*expr, scalars_may_stay)?;
                 only_field(&subquery.subquery)?;
                 let rows = self.apart(&subquery.subquery, false)?;
                 let seen = seen_inside(x, self.plan.schema())?;
                 self.mark(&rows, Some(rows.value.clone().eq(seen)))
             }
-            other => self.replaced(other, true),
+            other => self.replaced(other, scalars_may_stay),
         }
     }
 

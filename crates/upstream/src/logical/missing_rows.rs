@@ -1,0 +1,113 @@
+//! Scalar subqueries that may have no row.
+//!
+//! `(SELECT id FROM t WHERE name = 'x')` is NULL if there is no such row. DataFusion 55 takes it for a value that is never NULL if
+//! the column has none, and `IS NOT NULL` for true. This rule marks the value as one that may be NULL.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, Result, internal_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Subquery, Volatility,
+};
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
+
+static OPTIONAL: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Optional::new())));
+
+/// Adds the rule.
+pub(crate) fn with_missing_rows(mut analyzer: Analyzer) -> Analyzer {
+    analyzer.rules.push(Arc::new(MissingRows));
+    analyzer
+}
+
+#[derive(Debug)]
+struct MissingRows;
+
+impl AnalyzerRule for MissingRows {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let of_node = |node: LogicalPlan| node.map_expressions(|expr| expr.transform_up(marked));
+        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "missing_rows"
+    }
+}
+
+fn marked(expr: Expr) -> Result<Transformed<Expr>> {
+    let Expr::ScalarSubquery(of) = expr else { return Ok(Transformed::no(expr)) };
+    let schema = of.subquery.schema();
+    if schema.fields().iter().all(|field| field.is_nullable()) || has_a_row(&of.subquery) {
+        return Ok(Transformed::no(Expr::ScalarSubquery(of)));
+    }
+    let values = schema.iter().map(|field| {
+        let column = Expr::Column(Column::from(field));
+        OPTIONAL.call(vec![column]).alias_qualified(field.0.cloned(), field.1.name())
+    });
+    let values = values.collect::<Vec<_>>();
+    let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(of.subquery)).project(values)?.build()?;
+    Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..of })))
+}
+
+/// Whether the plan has a row in any case: it aggregates all rows into one, or reads no table.
+fn has_a_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(of) => has_a_row(&of.input),
+        LogicalPlan::SubqueryAlias(of) => has_a_row(&of.input),
+        LogicalPlan::Sort(of) => has_a_row(&of.input),
+        LogicalPlan::Aggregate(of) => of.group_expr.is_empty(),
+        LogicalPlan::EmptyRelation(of) => of.produce_one_row,
+        _ => false,
+    }
+}
+
+/// Its argument, as a value that may be NULL.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Optional {
+    signature: Signature,
+}
+
+impl Optional {
+    fn new() -> Self {
+        Optional { signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Optional {
+    fn name(&self) -> &str {
+        "optional"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [of] => Ok(of.clone()),
+            _ => internal_err!("optional has one argument, not {}", types.len()),
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        match args.arg_fields {
+            [field] => {
+                let metadata = field.metadata().clone();
+                let field = Field::new(self.name(), field.data_type().clone(), true);
+                Ok(Arc::new(field.with_metadata(metadata)))
+            }
+            fields => internal_err!("optional has one argument, not {}", fields.len()),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.into_iter().next() {
+            Some(value) => Ok(value),
+            None => internal_err!("optional has one argument, not 0"),
+        }
+    }
+}
