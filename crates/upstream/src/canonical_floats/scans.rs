@@ -16,6 +16,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::CANONICAL_FLOAT;
+use crate::physical::sorted_inputs::sorted_inputs;
 
 /// A rule, to be appended last: columns of such scans have canonical floating-point numbers.
 #[derive(Debug)]
@@ -37,7 +38,9 @@ impl PhysicalOptimizerRule for CanonicalScans {
                 None => Transformed::no(node),
             })
         };
-        plan.transform_down(of_scan).data()
+        let plan = plan.transform_down(of_scan)?;
+        // Columns that were equal are computed now, and DataFusion does not know that they still are.
+        if plan.transformed { sorted_inputs(plan.data) } else { Ok(plan.data) }
     }
 
     fn name(&self) -> &str {
