@@ -174,11 +174,14 @@ async fn zeros_of_both_signs_meet() {
             ("LEFT SEMI JOIN", "a.id"),
             ("RIGHT ANTI JOIN", "b.id"),
         ] {
-            let sql = format!(
-                "SELECT {columns} FROM (SELECT id, {key} AS x FROM zeros WHERE id % 2 = 1) a {kind} \
-                 (SELECT id, {key} AS x, 1 AS one FROM zeros) b ON a.x = b.x ORDER BY 1"
-            );
-            let expected = support::rows(&plain, &sql).await.expect(&sql);
+            let join = |key| {
+                format!(
+                    "SELECT {columns} FROM (SELECT id, {key} AS x FROM zeros WHERE id % 2 = 1) a {kind} \
+                     (SELECT id, {key} AS x, 1 AS one FROM zeros) b ON a.x = b.x ORDER BY 1"
+                )
+            };
+            // In plain DataFusion, zeros of both signs do not meet in dictionaries.
+            let (expected, sql) = (support::rows(&plain, &join("x")).await.expect("rows"), join(key));
             for applied in [true, false] {
                 let set = format!("SET datafusion.execution.parquet.pushdown_filters = {applied}");
                 support::rows(&coscan.ctx, &set).await.expect(&set);
