@@ -117,7 +117,8 @@ class Changes(unittest.TestCase):
             for name in MUTATIONS:
                 written = small if name == "many_groups" else large
                 path = Path(folder) / f"{name}.parquet"
-                pq.write_table(written, path, row_group_size=30, write_batch_size=4, data_page_size=1, write_page_index=True)
+                indexed = name != "short_chunks"
+                pq.write_table(written, path, row_group_size=30, write_batch_size=4, data_page_size=1, write_page_index=indexed)
                 self.assertTrue(any(mutate(path, [(name, seed)], written) for seed in range(20)), name)
 
     def test_signed_bounds_are_what_old_writers_wrote(self):
