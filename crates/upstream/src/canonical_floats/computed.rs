@@ -6,13 +6,13 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, BinaryExpr, Cast, ScalarFunction, TryCast};
+use datafusion::logical_expr::expr::{AggregateFunction, BinaryExpr, Cast, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
-use super::{CANONICAL_FLOAT, canonical_value};
+use super::{canonical, canonical_value};
 
 /// Functions that are NaN or -0.0 for some numbers.
 const FUNCTIONS: [&str; 27] = [
@@ -24,7 +24,7 @@ const FUNCTIONS: [&str; 27] = [
 /// Aggregate functions that compute with all values and compare none.
 const ADDING: [&str; 3] = ["sum", "avg", "count"];
 
-/// The analyzer with a rule that puts [`CANONICAL_FLOAT`] around such expressions.
+/// The analyzer with a rule that puts [`canonical`] around such expressions.
 pub(crate) fn with_canonical_computed(mut analyzer: Analyzer) -> Analyzer {
     analyzer.rules.push(Arc::new(CanonicalComputed));
     analyzer
@@ -49,7 +49,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     plan.map_expressions(|expr| {
         let name = names.save(&expr);
         let expr = expr.transform_up(|expr| of_operands(expr, &schema))?;
-        let expr = expr.transform_data(|expr| Ok(canonical(expr, &schema)))?;
+        let expr = expr.transform_data(|expr| Ok(made_canonical(expr, &schema)))?;
         Ok(expr.update_data(|expr| name.restore(expr)))
     })
 }
@@ -62,15 +62,12 @@ fn of_operands(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if only_computes(&expr) {
         return Ok(Transformed::no(expr));
     }
-    expr.map_children(|operand| Ok(canonical(operand, schema)))
+    expr.map_children(|operand| Ok(made_canonical(operand, schema)))
 }
 
-fn canonical(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn made_canonical(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match may_differ(&expr, schema) {
-        true => {
-            let function = ScalarFunction::new_udf(Arc::clone(&CANONICAL_FLOAT), vec![expr]);
-            Transformed::yes(Expr::ScalarFunction(function))
-        }
+        true => Transformed::yes(canonical(expr)),
         false => Transformed::no(expr),
     }
 }

@@ -26,6 +26,11 @@ use datafusion::logical_expr::{
 pub(crate) use computed::with_canonical_computed;
 pub(crate) use scans::CanonicalScans;
 
+/// The expression with one NaN and one zero.
+pub(crate) fn canonical(expr: Expr) -> Expr {
+    CANONICAL_FLOAT.call(vec![expr])
+}
+
 fn canonical_value(value: ScalarValue) -> Result<ScalarValue> {
     if !has_floats(&value.data_type()) {
         return Ok(value);

@@ -9,12 +9,13 @@
 
 use std::sync::Arc;
 
+use crate::canonical_floats::canonical;
 use crate::statement::COUNTED_ROWS;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::functions_window::expr_fn::row_number;
-use datafusion::logical_expr::{Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
 /// The number of a row among equal ones, left and right.
@@ -85,8 +86,8 @@ fn numbered((plan, name): (Arc<LogicalPlan>, &str)) -> Result<Arc<LogicalPlan>> 
     let fields = plan.schema().fields().iter();
     let keys = fields.zip(&columns).map(|(field, column)| {
         let column = Expr::Column(column.clone());
-        // Zeros of both signs are equal in joins, but not in partitions.
-        if field.data_type().is_floating() { column + lit(0.0) } else { column }
+        // Another provider's zeros of both signs are equal in joins, but not in partitions.
+        if field.data_type().is_floating() { canonical(column) } else { column }
     });
     let number = row_number().partition_by(keys.collect()).build()?;
     let shown = Expr::Column(Column::from_name(number.schema_name().to_string())).alias(name);

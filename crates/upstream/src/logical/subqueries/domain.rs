@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 };
 
 use super::outer::Numbers;
+use crate::canonical_floats::canonical;
 
 /// The outer values of a subquery.
 pub(crate) struct Domain {
@@ -60,8 +61,8 @@ impl Domain {
             columns.push(Column::new_unqualified(name.as_str()));
             let value = Expr::Column(column.clone());
             let of = value.get_type(self.rows.schema())?;
-            // Zeros of both signs are equal in joins, but two values here.
-            let value = if of.is_floating() { value + lit(ScalarValue::new_zero(&of)?) } else { value };
+            // Another provider's zeros of both signs are equal in joins, but two values here.
+            let value = if of.is_floating() { canonical(value) } else { value };
             exprs.push(value.alias(name));
         }
         let plan = LogicalPlanBuilder::from(self.rows.clone()).project(exprs)?.distinct()?.build()?;
