@@ -35,19 +35,20 @@ use crate::logical::subqueries::with_subqueries;
 use crate::logical::subquery_columns::with_subquery_columns;
 use crate::overflow::{with_checked_arithmetic, with_checked_constants};
 use crate::physical::build_sides::{BuildSides, with_build_sides};
-use crate::physical::output_properties::{TrueClaims, with_true_claims};
+use crate::physical::output_properties::with_true_claims;
 use crate::physical::pushdown_barriers::with_stops;
-use crate::physical::range_frames::{RangeFrames, with_range_frames};
-use crate::physical::sorted_inputs::{SortedInputs, with_sorted_inputs};
-use crate::physical::top_groups::{TopGroups, with_top_groups};
+use crate::physical::range_frames::with_range_frames;
+use crate::physical::sorted_inputs::with_sorted_inputs;
+use crate::physical::top_groups::with_top_groups;
+use crate::physical::{output_properties, range_frames, sorted_inputs, top_groups};
 
 /// The names of the rules that sessions have for the physical optimizer. None of them changes a result.
 pub const PHYSICAL_RULES: [&str; 6] = [
     BuildSides::NAME,
-    TrueClaims::NAME,
-    RangeFrames::NAME,
-    SortedInputs::NAME,
-    TopGroups::NAME,
+    output_properties::NAME,
+    range_frames::NAME,
+    sorted_inputs::NAME,
+    top_groups::NAME,
     CanonicalScans::NAME,
 ];
 
@@ -212,7 +213,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         file: "physical/output_properties.rs",
-        rules: &[TrueClaims::NAME],
+        rules: &[output_properties::NAME],
         needs: "the plan as made: it is put before all others",
         guarantees: "no node overstates an order, a constant or an equality",
         add: Add::Physical(with_true_claims),
@@ -226,21 +227,21 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         file: "physical/range_frames.rs",
-        rules: &[RangeFrames::NAME],
+        rules: &[range_frames::NAME],
         needs: "the windows that DataFusion computes while rows arrive",
         guarantees: "frames of NULL have all rows with NULL",
         add: Add::Physical(with_range_frames),
     },
     Step {
         file: "physical/sorted_inputs.rs",
-        rules: &[SortedInputs::NAME],
+        rules: &[sorted_inputs::NAME],
         needs: "orders that DataFusion enforced",
         guarantees: "inputs of joins by sorting are sorted by the keys that they compare",
         add: Add::Physical(with_sorted_inputs),
     },
     Step {
         file: "physical/top_groups.rs",
-        rules: &[TopGroups::NAME],
+        rules: &[top_groups::NAME],
         needs: "the limits that DataFusion pushed into aggregations",
         guarantees: "groups by floating-point keys are found without limit",
         add: Add::Physical(with_top_groups),

@@ -16,13 +16,11 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, Result};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_expr::equivalence::EquivalenceClass;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::joins::utils::JoinFilter;
@@ -33,36 +31,15 @@ use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 
 use crate::one_input::{OneInput, OneInputExec};
 
+use super::node_rule::NodeRule;
+
 /// Puts the rule that removes wrong properties before all others.
 pub(crate) fn with_true_claims(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
-    optimizer.rules.insert(0, Arc::new(TrueClaims));
+    optimizer.rules.insert(0, Arc::new(NodeRule { name: NAME, change: without_wrong_claims }));
     optimizer
 }
 
-#[derive(Debug)]
-pub(crate) struct TrueClaims;
-
-impl TrueClaims {
-    pub(crate) const NAME: &'static str = "true_claims";
-}
-
-impl PhysicalOptimizerRule for TrueClaims {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(without_wrong_claims).data()
-    }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
+pub(crate) const NAME: &str = "true_claims";
 
 /// Removes wrong properties of the node's rows.
 fn without_wrong_claims(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {

@@ -7,46 +7,22 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{WindowFrameBound, WindowFrameUnits};
 use datafusion::physical_expr::window::WindowExpr;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
+use super::node_rule::NodeRule;
 use super::sorted_inputs::before_checks;
 
 /// Adds the rule before inputs are sorted for the nodes that it makes.
 pub(crate) fn with_range_frames(optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
-    before_checks(optimizer, Arc::new(RangeFrames))
+    before_checks(optimizer, Arc::new(NodeRule { name: NAME, change: complete }))
 }
 
-#[derive(Debug)]
-pub(crate) struct RangeFrames;
-
-impl RangeFrames {
-    pub(crate) const NAME: &'static str = "range_frames";
-}
-
-impl PhysicalOptimizerRule for RangeFrames {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(complete).data()
-    }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
+pub(crate) const NAME: &str = "range_frames";
 
 fn complete(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let Some(windows) = node.downcast_ref::<BoundedWindowAggExec>() else { return Ok(Transformed::no(node)) };

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
@@ -17,6 +16,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use super::node_rule::NodeRule;
 use super::output_properties::Unclaimed;
 
 /// DataFusion's rule that refuses plans with such inputs.
@@ -24,7 +24,7 @@ const CHECKS_PLANS: &str = "SanityCheckPlan";
 
 /// Adds a rule that sorts such inputs before plans are checked.
 pub(crate) fn with_sorted_inputs(optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
-    before_checks(optimizer, Arc::new(SortedInputs))
+    before_checks(optimizer, Arc::new(NodeRule { name: NAME, change: with_inputs_sorted }))
 }
 
 /// Puts a rule before plans are checked, after others that are there.
@@ -37,30 +37,7 @@ pub(crate) fn before_checks(
     optimizer
 }
 
-#[derive(Debug)]
-pub(crate) struct SortedInputs;
-
-impl SortedInputs {
-    pub(crate) const NAME: &'static str = "sorted_inputs";
-}
-
-impl PhysicalOptimizerRule for SortedInputs {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        sorted_inputs(plan)
-    }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
+pub(crate) const NAME: &str = "sorted_inputs";
 
 /// Sorts the inputs that lack a required order.
 pub fn sorted_inputs(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {

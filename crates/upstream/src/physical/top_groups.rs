@@ -8,43 +8,20 @@ use std::sync::Arc;
 
 use coscan_engine::has_floats;
 use datafusion::common::Result;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::common::tree_node::Transformed;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
+use super::node_rule::NodeRule;
+
 /// Adds the rule after DataFusion's rule that pushes limits into aggregations.
 pub(crate) fn with_top_groups(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
-    optimizer.rules.push(Arc::new(TopGroups));
+    optimizer.rules.push(Arc::new(NodeRule { name: NAME, change: without_limit }));
     optimizer
 }
 
-#[derive(Debug)]
-pub(crate) struct TopGroups;
-
-impl TopGroups {
-    pub(crate) const NAME: &'static str = "top_groups";
-}
-
-impl PhysicalOptimizerRule for TopGroups {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(without_limit).data()
-    }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
+pub(crate) const NAME: &str = "top_groups";
 
 fn without_limit(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return Ok(Transformed::no(node)) };
