@@ -37,7 +37,7 @@ class DuckDb:
         watch = threading.Timer(SECONDS, self.database.interrupt)
         watch.start()
         try:
-            sql = without_narrow_casts(query, "HUGEINT") if exact else str(query)
+            sql = without_narrow_casts(str(query), "HUGEINT") if exact else str(query)
             rows = self.database.execute(sql).fetchmany(MOST_ROWS + 1)
         except duckdb.InterruptException:
             return "too slow in DuckDB"

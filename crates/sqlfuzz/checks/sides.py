@@ -43,9 +43,9 @@ Given = Reply | Exception
 Wanted = Answer | Refusal
 
 
-def without_narrow_casts(query: Query, wide: str) -> str:
+def without_narrow_casts(query: str, wide: str) -> str:
     """Replaces the whole-number types in the query's casts by this type, which holds all of their values."""
-    return re.sub(r" AS (SMALLINT|INTEGER|BIGINT)\)", f" AS {wide})", str(query))
+    return re.sub(r" AS (SMALLINT|INTEGER|BIGINT)\)", f" AS {wide})", query)
 
 
 class Oracle(Protocol):

@@ -43,9 +43,10 @@ use crate::physical::top_groups::with_top_groups;
 use crate::physical::{output_properties, range_frames, sorted_inputs, top_groups};
 
 /// The names of the rules that sessions have for the physical optimizer. None of them changes a result.
-pub const PHYSICAL_RULES: [&str; 6] = [
+pub const PHYSICAL_RULES: [&str; 7] = [
     BuildSides::NAME,
-    output_properties::NAME,
+    output_properties::NAMES[0],
+    output_properties::NAMES[1],
     range_frames::NAME,
     sorted_inputs::NAME,
     top_groups::NAME,
@@ -213,8 +214,8 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         file: "physical/output_properties.rs",
-        rules: &[output_properties::NAME],
-        needs: "the plan as made: it is put before all others",
+        rules: output_properties::NAMES,
+        needs: "the plan as made, and conditions that DataFusion pushed to scans: it is put before all others, and again after these",
         guarantees: "no node overstates an order, a constant or an equality",
         add: Add::Physical(with_true_claims),
     },

@@ -57,6 +57,19 @@ const IN_ORDER: &[(&str, Rows)] = &[
     ("SELECT count(*) FROM f WHERE z < 0 OR z > 0 OR z NOT IN (-0.0, 1)", || vec!["0".to_owned()]),
     ("SELECT count(*) FROM f WHERE -z < z OR z * -1 <> z", || vec!["0".to_owned()]),
     ("SELECT DISTINCT greatest(z, -0.0), least(z, 1) FROM f", || vec!["0.0|0.0".to_owned()]),
+    ("SELECT id FROM f WHERE id / 7 = 2 ORDER BY id DESC", || {
+        (14..21).rev().map(|id| id.to_string()).collect()
+    }),
+    (
+        "SELECT h FROM (SELECT CAST(id AS DOUBLE) / 2 AS h FROM f) WHERE CAST(h AS INT) = 3 ORDER BY h DESC",
+        || vec!["3.5".to_owned(), "3.0".to_owned()],
+    ),
+    (
+        "SELECT b.k FROM f AS a LEFT JOIN (
+          SELECT CAST(id AS DOUBLE) AS k, s FROM f UNION ALL SELECT CAST(id AS DOUBLE), s FROM f WHERE s <> s
+         ) AS b ON a.id = b.k AND b.k = 4 ORDER BY b.k DESC NULLS LAST LIMIT 2",
+        || vec!["4.0".to_owned(), String::new()],
+    ),
 ];
 
 const QUERIES: &[(&str, &[&str])] = &[
@@ -72,6 +85,14 @@ const QUERIES: &[(&str, &[&str])] = &[
     (
         "WITH w AS (SELECT t FROM l EXCEPT ALL SELECT t FROM r) SELECT w.t, count(*) FROM w GROUP BY w.t",
         &["a|2", "b|1", "c|1"],
+    ),
+    (
+        "SELECT k, v, count(*) FROM (SELECT k, max(v) AS v FROM g GROUP BY k) AS s GROUP BY k, ROLLUP (v)",
+        &["1|1|1", "1||1", "2|1|1", "2||1", "3|2|1", "3||1", "4|9|1", "4||1"],
+    ),
+    (
+        "SELECT k % 2 AS odd, v, count(*) FROM (SELECT k, max(v) AS v FROM g GROUP BY k) AS s GROUP BY 1, v, CUBE (k)",
+        &["0|1|1", "0|1|1", "0|9|1", "0|9|1", "1|1|1", "1|1|1", "1|2|1", "1|2|1"],
     ),
     ("SELECT k FROM r WHERE t IN (SELECT t FROM l EXCEPT ALL SELECT 'c') ORDER BY k", &["", "1"]),
     ("SELECT l.t FROM l EXCEPT ALL SELECT t FROM r ORDER BY l.t", &["a", "a", "b", "c"]),

@@ -7,22 +7,28 @@
 //!   null in a set that leaves it out.
 //! - An outer join declares constants for a side that it fills with nulls: after
 //!   `LEFT JOIN t ON .. AND t.x = 5`, that x is 5 in all rows.
+//! - A filter solves its condition for columns, but takes all operations to be reversible: after
+//!   `WHERE i / 7 = 11`, i is 77, and after `WHERE CAST(f AS INT) = 4`, f is 4.0.
 //! - An outer sort-merge join with a condition declares the order of one side, but returns rows without a
 //!   match late. It also takes the columns of its condition to be free of nulls if those of its inputs are,
 //!   and fails.
 //!
-//! This rule runs first, so no plan is based on such properties.
+//! This rule runs first, so no plan is based on such properties. A scan declares constants when DataFusion has
+//! pushed a condition down to it, so outer joins are looked at again after that.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, Result};
-use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::equivalence::EquivalenceClass;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
+use datafusion::physical_expr::intervals::utils::check_support;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
     HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec,
@@ -33,27 +39,69 @@ use crate::one_input::{OneInput, OneInputExec};
 
 use super::node_rule::NodeRule;
 
-/// Puts the rule that removes wrong properties before all others.
+/// Puts the rule that removes wrong properties before all others, and its part for outer joins after the
+/// pushdown of conditions to scans.
 pub(crate) fn with_true_claims(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
-    optimizer.rules.insert(0, Arc::new(NodeRule { name: NAME, change: without_wrong_claims }));
+    optimizer.rules.insert(0, Arc::new(NodeRule { name: NAMES[0], change: without_wrong_claims }));
+    let pushed = optimizer.rules.iter().position(|rule| rule.name() == PUSHES_CONDITIONS);
+    if let Some(pushed) = pushed {
+        optimizer.rules.insert(pushed + 1, Arc::new(NodeRule { name: NAMES[1], change: of_filled_sides }));
+    }
     optimizer
 }
 
-pub(crate) const NAME: &str = "true_claims";
+pub(crate) const NAMES: &[&str] = &["true_claims", "true_claims_of_outer_joins"];
+
+/// DataFusion's rule that pushes conditions down to scans.
+const PUSHES_CONDITIONS: &str = "FilterPushdown";
 
 /// Removes wrong properties of the node's rows.
 fn without_wrong_claims(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    let mut filled = filled_with_nulls(&node).into_iter();
-    let mut node = node.map_children(|input| {
-        let is_wrong = filled.next() == Some(true) && claims_values(&input);
-        Ok(if is_wrong { Transformed::yes(Unclaimed::exec(input)) } else { Transformed::no(input) })
-    })?;
+    let mut node = of_filled_sides(node)?;
     if let Some(join) = outer_with_condition(&node.data) {
         node = Transformed::yes(Unclaimed::exec(with_nulls(join)?));
-    } else if leaves_keys_out(&node.data) {
+    } else if leaves_keys_out(&node.data) || solves_wrongly(&node.data)? {
         node = Transformed::yes(Unclaimed::exec(node.data));
     }
     Ok(node)
+}
+
+/// Removes values that are declared of rows which the node fills with nulls.
+fn of_filled_sides(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let mut filled = filled_with_nulls(&node).into_iter();
+    node.map_children(|input| {
+        let is_wrong = filled.next() == Some(true) && claims_values(&input);
+        Ok(if is_wrong { Transformed::yes(Unclaimed::exec(input)) } else { Transformed::no(input) })
+    })
+}
+
+/// Returns whether the node is a filter that solves its condition, by an operation that has one result for several
+/// operands.
+fn solves_wrongly(node: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let Some(filter) = node.downcast_ref::<FilterExec>() else { return Ok(false) };
+    let schema = filter.input().schema();
+    if !check_support(filter.predicate(), &schema) {
+        return Ok(false);
+    }
+    filter.predicate().exists(|expr| {
+        if let Some(operation) = expr.downcast_ref::<BinaryExpr>() {
+            return Ok(*operation.op() == Operator::Divide && operation.data_type(&schema)?.is_integer());
+        }
+        let Some(cast) = expr.downcast_ref::<CastExpr>() else { return Ok(false) };
+        Ok(!keeps_values(&cast.expr().data_type(&schema)?, cast.cast_type()))
+    })
+}
+
+/// Returns whether a cast of numbers keeps different values different, or fails.
+fn keeps_values(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (from, to) if from == to || from.is_integer() && to.is_integer() => true,
+        (DataType::Float16, DataType::Float32 | DataType::Float64) => true,
+        (DataType::Float32, DataType::Float64) => true,
+        (from, DataType::Float64) => from.is_integer() && from.primitive_width() <= Some(4),
+        (from, DataType::Float32) => from.is_integer() && from.primitive_width() <= Some(2),
+        _ => false,
+    }
 }
 
 /// Returns whether a grouping set leaves out a key of the aggregation, so that it is null.

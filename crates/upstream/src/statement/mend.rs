@@ -2,23 +2,26 @@
 
 use datafusion::sql::parser::{CopyToSource, Statement};
 
-use crate::statement::{counted_sets, precedence, row_values};
+use crate::statement::{counted_sets, grouping_sets, precedence, row_values};
 
 /// Corrects a statement that DataFusion 55 has parsed. Conditions after `IS DISTINCT FROM` are grouped by
-/// precedence. Rows of values are compared by their values. EXCEPT ALL and INTERSECT ALL are marked by
-/// [`COUNTED_ROWS`](crate::COUNTED_ROWS), for sessions that count their rows.
+/// precedence. Rows of values are compared by their values. Keys beside grouping sets become grouping sets.
+/// EXCEPT ALL and INTERSECT ALL are marked by [`COUNTED_ROWS`](crate::COUNTED_ROWS), for sessions that count
+/// their rows.
 pub fn mend_statement(statement: &mut Statement) {
     match statement {
         Statement::Statement(statement) => {
             precedence::group(statement);
             row_values::compare(statement);
             counted_sets::mark(statement);
+            grouping_sets::separate(statement);
         }
         Statement::CopyTo(copy) => {
             if let CopyToSource::Query(query) = &mut copy.source {
                 precedence::group(query);
                 row_values::compare(query);
                 counted_sets::mark(query);
+                grouping_sets::separate(query);
             }
         }
         Statement::Explain(explain) => mend_statement(&mut explain.statement),

@@ -14,6 +14,7 @@
 
 mod all_columns;
 mod counted_sets;
+mod grouping_sets;
 mod known;
 mod mend;
 mod plan;
