@@ -87,6 +87,11 @@ const QUERIES: &[(&str, &[&str])] = &[
         &["a|2", "b|1", "c|1"],
     ),
     (
+        "SELECT a.k FROM (SELECT k FROM y) AS a LEFT JOIN (SELECT f, k AS k2 FROM y) AS b ON a.k = b.k2
+         WHERE NOT EXISTS (SELECT count(*) FROM h WHERE h.k = a.k AND b.f = a.k HAVING count(*) > 1)",
+        &["1", "1", "2", "2", "2", "2", "3", "4", "5", "6", "6", "6", "6", "6", "6", "6", "6", "6"],
+    ),
+    (
         "SELECT k, v, count(*) FROM (SELECT k, max(v) AS v FROM g GROUP BY k) AS s GROUP BY k, ROLLUP (v)",
         &["1|1|1", "1||1", "2|1|1", "2||1", "3|2|1", "3||1", "4|9|1", "4||1"],
     ),

@@ -59,9 +59,11 @@ impl ScalarUDFImpl for CanonicalFloat {
         "canonical_float"
     }
 
-    /// The name that the column has without the function.
+    /// The name that the column has without the function: columns of groups are found by it. A column itself has another name,
+    /// because it may be next to the result.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         match args {
+            [Expr::Column(column)] => Ok(format!("{}({column})", self.name())),
             [value] => Ok(value.schema_name().to_string()),
             _ => internal_err!("canonical_float has one argument, not {}", args.len()),
         }
