@@ -174,8 +174,16 @@ impl Session {
     /// Restores the files at a location once, to keep their footers. `progress` gets the number of files left and
     /// their bytes.
     pub async fn keep_footers(&self, location: &str, progress: impl FnMut(usize, u64)) -> anyhow::Result<()> {
-        let tiers = self.tiers.as_ref().ok_or_else(|| wrong_usage("no tier is defined: pass --tier FILE"))?;
-        coscan_tier::keep_footers(&self.ctx, tiers, location, progress).await.map_err(sql_error)
+        coscan_tier::keep_footers(&self.ctx, self.tiers()?, location, progress).await.map_err(sql_error)
+    }
+
+    /// Drops the copies and the kept footers of the files at a location.
+    pub async fn forget_footers(&self, location: &str) -> anyhow::Result<()> {
+        coscan_tier::forget_footers(&self.ctx, self.tiers()?, location).await.map_err(sql_error)
+    }
+
+    fn tiers(&self) -> anyhow::Result<&Tiers> {
+        self.tiers.as_ref().ok_or_else(|| wrong_usage("no tier is defined: pass --tier FILE"))
     }
 
     /// Registers a file, folder, pattern or URL as a table.

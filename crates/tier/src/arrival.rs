@@ -49,7 +49,7 @@ pub(crate) fn judge(location: &str, bytes: u64, tail: &[u8], kept: Option<&[u8]>
         return End::Zeros;
     }
     if kept.is_some() {
-        return End::Wrong("its end is not the footer that was kept of it");
+        return End::Wrong(NOT_KEPT);
     }
     let named = location.rsplit_once('.').is_some_and(|(_, name)| name.eq_ignore_ascii_case("parquet"));
     if named && !is_end_of_parquet(bytes, tail) {
@@ -57,6 +57,8 @@ pub(crate) fn judge(location: &str, bytes: u64, tail: &[u8], kept: Option<&[u8]>
     }
     End::Right
 }
+
+const NOT_KEPT: &str = "its end is not the footer that was kept of it (if that is of a wrong copy, `coscan tier footers --again` replaces it)";
 
 /// Returns true if a file ends in Parquet's magic bytes, after a footer that fits the file. An encrypted footer has
 /// other magic bytes.
@@ -95,12 +97,7 @@ mod tests {
             ("a.parquet", &footer[4..], Some(&footer[..]), End::Right),
             ("a.parquet", &footer[..], Some(&footer[6..]), End::Right),
             ("a.parquet", &[0; 16], Some(&footer[..]), End::Zeros),
-            (
-                "a.parquet",
-                &other[..],
-                Some(&footer[..]),
-                End::Wrong("its end is not the footer that was kept of it"),
-            ),
+            ("a.parquet", &other[..], Some(&footer[..]), End::Wrong(NOT_KEPT)),
             ("a.parquet", &footer[..], None, End::Right),
             ("a.parquet", b"12345678\x01\x00\x00\x00PARE", None, End::Right),
             ("a.Parquet", b"a stub of the HSM", None, End::Wrong("its end is not that of a Parquet file")),

@@ -205,6 +205,14 @@ impl FragmentCache {
         self.footer_path(fragment).exists()
     }
 
+    /// Drops a fragment and its kept footer, which may both be wrong.
+    pub fn forget(&self, fragment: &Fragment) {
+        self.drop_copy(fragment);
+        if self.is_ours() {
+            let _ = fs::remove_file(self.footer_path(fragment));
+        }
+    }
+
     /// Keeps the end of a file, from its page index on. Keeps nothing of a file that is not Parquet.
     ///
     /// # Errors

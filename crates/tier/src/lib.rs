@@ -43,7 +43,7 @@ mod tiers;
 
 pub use config::TierConfig;
 pub use error::TierError;
-pub use footers::keep_footers;
+pub use footers::{forget_footers, keep_footers};
 pub use fragment::Fragment;
 pub use journal::Asked;
 pub use list::{SqList, Subqueries};

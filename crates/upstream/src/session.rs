@@ -22,12 +22,12 @@ use crate::logical::counted_sets::with_counted_sets;
 use crate::logical::dependencies::{IndependentPlanner, with_independent_columns};
 use crate::logical::dictionary_numbers::with_dictionary_numbers;
 use crate::logical::float_extrema::with_float_extrema;
-use crate::logical::float_frames::with_float_frames;
 use crate::logical::guarded_arguments::with_guarded_arguments;
 use crate::logical::join_settings::JoinSettings;
 use crate::logical::lasting_casts::with_lasting_casts;
 use crate::logical::missing_rows::with_missing_rows;
 use crate::logical::mixed_numbers::with_mixed_numbers;
+use crate::logical::moving_frames::with_moving_frames;
 use crate::logical::null_keys::with_keys_of_one_kind;
 use crate::logical::null_lists::with_null_lists;
 use crate::logical::rounded::with_lasting_round;
@@ -129,11 +129,11 @@ pub const STEPS: &[Step] = &[
         add: Add::Analyzer(with_float_extrema),
     },
     Step {
-        file: "logical/float_frames.rs",
-        rules: &["float_frames"],
+        file: "logical/moving_frames.rs",
+        rules: &["moving_frames"],
         needs: "types of arguments",
         guarantees: "sums of floating-point numbers over moving frames subtract nothing",
-        add: Add::Analyzer(with_float_frames),
+        add: Add::Analyzer(with_moving_frames),
     },
     Step {
         file: "canonical_floats/computed.rs",

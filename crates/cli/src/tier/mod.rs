@@ -37,6 +37,10 @@ pub struct FootersArgs {
     #[arg(value_name = "PATH-OR-URL", required = true)]
     location: Vec<String>,
 
+    /// Drop copies and footers of these files first, for files whose footers are of a wrong copy
+    #[arg(long)]
+    again: bool,
+
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -72,6 +76,9 @@ async fn keep_footers(args: &FootersArgs, settings: &Settings) -> anyhow::Result
         let progress = |left: usize, bytes: u64| {
             eprintln!("{location}: {left} files to restore ({})", bytesize::ByteSize(bytes));
         };
+        if args.again {
+            session.forget_footers(location).await?;
+        }
         session.keep_footers(location, progress).await?;
     }
     Ok(())

@@ -64,6 +64,26 @@ const IN_ORDER: &[(&str, Rows)] = &[
         "SELECT h FROM (SELECT CAST(id AS DOUBLE) / 2 AS h FROM f) WHERE CAST(h AS INT) = 3 ORDER BY h DESC",
         || vec!["3.5".to_owned(), "3.0".to_owned()],
     ),
+    // Columns computed by windows, of which the first rows, or the last, are null.
+    (
+        "SELECT m FROM (SELECT max(CASE WHEN id < 50 THEN id END) OVER (ORDER BY id DESC) AS m FROM f) ORDER BY m LIMIT 2",
+        || vec!["49".to_owned(); 2],
+    ),
+    (
+        "SELECT m FROM (
+          SELECT min(CASE WHEN id < 50 THEN id END) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS m
+          FROM f) ORDER BY m NULLS FIRST LIMIT 2",
+        || vec![String::new(); 2],
+    ),
+    (
+        "SELECT m FROM (SELECT max(id) OVER (ORDER BY id DESC ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS m FROM f)
+         ORDER BY m LIMIT 2",
+        || vec!["1".to_owned(), "2".to_owned()],
+    ),
+    (
+        "SELECT m, id FROM (SELECT id, count(*) OVER (ORDER BY id) AS m FROM f) ORDER BY m DESC LIMIT 2",
+        || vec!["60|59".to_owned(), "59|58".to_owned()],
+    ),
     (
         "SELECT b.k FROM f AS a LEFT JOIN (
           SELECT CAST(id AS DOUBLE) AS k, s FROM f UNION ALL SELECT CAST(id AS DOUBLE), s FROM f WHERE s <> s

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coscan_media::{Event, FragmentId, UserId};
 
-use super::Shared;
+use super::{Shared, State};
 use crate::fragment::Fragment;
 use crate::list::Subqueries;
 use crate::status::{self, TierStatus};
@@ -28,7 +28,25 @@ impl Shared {
         self: &Arc<Self>,
         is_meant: impl Fn(&Fragment) -> bool,
     ) -> (Vec<Fragment>, Vec<Fragment>) {
+        self.drop_cached(&mut self.state(), is_meant)
+    }
+
+    /// Drops the copies and the kept footers of these files, unless a query wants one of the copies. Returns the copies that
+    /// queries want.
+    pub(crate) fn forget(self: &Arc<Self>, files: &[Fragment]) -> Vec<Fragment> {
         let mut state = self.state();
+        let (_, wanted) = self.drop_cached(&mut state, |fragment| files.contains(fragment));
+        for file in files.iter().filter(|file| !wanted.contains(file)) {
+            self.fetcher.cache.forget(file);
+        }
+        wanted
+    }
+
+    fn drop_cached(
+        self: &Arc<Self>,
+        state: &mut State,
+        is_meant: impl Fn(&Fragment) -> bool,
+    ) -> (Vec<Fragment>, Vec<Fragment>) {
         let cached = state.scheduler.status().cached.into_iter();
         let known = |id: FragmentId| state.fragments[id.0 as usize].fragment.clone();
         let meant: Vec<_> = cached.map(|(id, _, wanted)| (id, known(id), wanted > 0)).collect();
@@ -38,7 +56,7 @@ impl Shared {
                 wanted.push(fragment);
                 continue;
             }
-            self.handle(&mut state, Event::Lost { fragment: id });
+            self.handle(state, Event::Lost { fragment: id });
             self.fetcher.cache.drop_copy(&fragment);
             dropped.push(fragment);
         }

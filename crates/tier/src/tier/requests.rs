@@ -35,6 +35,8 @@ enum Request {
     Footers(Vec<Fragment>),
     /// Drop the copies of the files with these names, or in the folders with these names.
     Drop(Vec<String>),
+    /// Drop the copies and the kept footers of these files.
+    Forget(Vec<Fragment>),
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -71,14 +73,14 @@ pub fn drop_copies(config: &TierConfig, locations: &[String]) -> Result<Dropped,
             dropped.files.sort();
             Ok(dropped)
         }
-        Err(TierError::CacheInUse { .. }) => have_dropped(config, names),
+        Err(TierError::CacheInUse { .. }) => have_dropped(config, &Request::Drop(names)),
         Err(error) => Err(error),
     }
 }
 
 /// Asks the process that has the tier to drop copies.
-fn have_dropped(config: &TierConfig, names: Vec<String>) -> Result<Dropped, TierError> {
-    let asked = Asked::new(&config.cache, &Request::Drop(names))?;
+fn have_dropped(config: &TierConfig, request: &Request) -> Result<Dropped, TierError> {
+    let asked = Asked::new(&config.cache, request)?;
     let began = Instant::now();
     while began.elapsed() < SHORT {
         if let Some(answer) = asked.answer(config)? {
@@ -87,6 +89,32 @@ fn have_dropped(config: &TierConfig, names: Vec<String>) -> Result<Dropped, Tier
         std::thread::sleep(LOOK_EVERY);
     }
     Err(refused(config, format!("it did not answer in {} s", SHORT.as_secs())))
+}
+
+/// Drops the copies and the kept footers of these files. If another process has the tier, that process does it.
+///
+/// # Errors
+///
+/// If a query wants one of the copies, or the process that has the tier does not answer.
+pub(crate) async fn forget(tier: &Tier, files: &[Fragment]) -> Result<(), TierError> {
+    let config = tier.config();
+    let wanted = if tier.is_ours() {
+        shown(config, tier.shared().forget(files))
+    } else {
+        let (of, request) = (config.clone(), Request::Forget(files.to_vec()));
+        let dropped = tokio::task::spawn_blocking(move || have_dropped(&of, &request)).await;
+        dropped.map_err(|error| refused(config, error.to_string()))??.wanted
+    };
+    match wanted.first() {
+        None => Ok(()),
+        Some(first) => Err(refused(
+            config,
+            format!(
+                "queries want {} of the cached files, such as {first}: try again when they have ended",
+                wanted.len()
+            ),
+        )),
+    }
 }
 
 /// The name of a file or folder as in [`TierConfig::shown`], without a slash at the end.
@@ -243,6 +271,7 @@ async fn answer(shared: Weak<Shared>, path: PathBuf) {
     let mut answer = Answer::default();
     match request {
         Request::Drop(names) => answer.dropped = drop_unwanted(&tier, &names),
+        Request::Forget(files) => answer.dropped.wanted = shown(tier.config(), tier.shared().forget(&files)),
         Request::Footers(missing) => {
             let who = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
             let kept = std::pin::pin!(keep_footers(&tier, missing, format!("footers (process {who})")));
@@ -264,12 +293,13 @@ async fn answer(shared: Weak<Shared>, path: PathBuf) {
 fn drop_unwanted(tier: &Tier, names: &[String]) -> Dropped {
     let config = tier.config();
     let (dropped, wanted) = tier.shared().drop_copies(|fragment| is_one_of(config, fragment, names));
-    let shown = |fragments: Vec<Fragment>| {
-        let mut files: Vec<String> = fragments.iter().map(|fragment| config.shown(fragment)).collect();
-        files.sort();
-        files
-    };
-    Dropped { files: shown(dropped), wanted: shown(wanted) }
+    Dropped { files: shown(config, dropped), wanted: shown(config, wanted) }
+}
+
+fn shown(config: &TierConfig, fragments: Vec<Fragment>) -> Vec<String> {
+    let mut files: Vec<String> = fragments.iter().map(|fragment| config.shown(fragment)).collect();
+    files.sort();
+    files
 }
 
 async fn keep_footers(tier: &Tier, missing: Vec<Fragment>, whom: String) -> Result<(), TierError> {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use coscan_tier::{Asked, Fragment, TierConfig, Tiers, drop_copies, keep_footers};
+use coscan_tier::{Asked, Fragment, TierConfig, Tiers, drop_copies, forget_footers, keep_footers};
 use coscan_upstream::PlainSql;
 
 use crate::faults::{SUM_R, SUM_S, declared, hsm};
@@ -223,6 +223,37 @@ async fn nothing_of_a_dropped_copy_is_read_again() {
     let file = hsm.root().canonicalize().unwrap().join("r/000.parquet").display().to_string();
     let dropped = tokio::task::spawn_blocking(move || drop_copies(&config, &[file])).await.unwrap();
     assert_eq!(dropped.unwrap().files.len(), 1);
+    assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), [RIGHT]);
+}
+
+/// The first copy is wrong as a whole, so its footer is, too: a person has the file and its footer fetched again.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_footer_of_a_wrong_copy_is_kept_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let hsm = hsm(&dir);
+    let config = hsm.config("cache", "cache_bytes = '1MB'");
+    // Of the same length, with another number in the footer.
+    let mut bytes = fs::read(hsm.tape().join("r/000.parquet")).unwrap();
+    let created_by = b"parquet-rs version";
+    let at = bytes.windows(created_by.len()).rposition(|window| window == created_by).expect("a footer");
+    bytes[at] = b'P';
+    fs::create_dir(dir.path().join("wrong")).unwrap();
+    fs::write(dir.path().join("wrong/000.parquet"), bytes).unwrap();
+    hsm.lie(Some(
+        "[ -e $dir/wrong/${file##*/} ] && contents=$dir/wrong/${file##*/}; \
+        cp $contents $1.new; touch -r $1 $1.new; mv -f $1.new $1; exit 0",
+    ));
+    let tiers = Tiers::open([config.clone()]).unwrap();
+    let coscan = over(&tiers);
+    declared(&coscan.ctx, &hsm).await;
+    assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), [RIGHT]);
+    hsm.lie(None);
+    let file = hsm.root().canonicalize().unwrap().join("r/000.parquet").display().to_string();
+    // Another process asks the one that has the tier.
+    let other = Tiers::open_or_look([config]).unwrap();
+    let asks = over(&other);
+    forget_footers(&asks.ctx, &other, &file).await.unwrap();
+    keep_footers(&asks.ctx, &other, &file, |_, _| ()).await.unwrap();
     assert_eq!(rows(&coscan.ctx, SUM_R).await.unwrap(), [RIGHT]);
 }
 

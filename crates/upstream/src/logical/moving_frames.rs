@@ -1,6 +1,10 @@
-//! Sums and other moments of floating-point numbers over moving window frames.
+//! Aggregate functions over moving window frames.
 //!
-//! DataFusion 55 subtracts the rows that leave a frame. A NaN or an infinity then stays in the result, and small numbers
+//! DataFusion 55 declares that the results of `max`, `min`, `count` and others are in order where frames only grow, only
+//! shrink, or move with the argument. It puts NULL at the wrong end, and takes some of these orders for their reverse. Then
+//! `ORDER BY max(x) OVER (..)` is not sorted. Here only `count` over growing frames is in order.
+//!
+//! For sums and other moments of floating-point numbers, DataFusion subtracts the rows that leave a frame. A NaN or an infinity then stays in the result, and small numbers
 //! are lost beside large ones that have left. Here nothing is subtracted: a frame is two stacks of rows. Each row of the
 //! first has the state of all rows from it to the end of the first stack, so a row that leaves is popped. New rows go to
 //! the second stack. When the first is empty, the second takes its place. The cost is constant per row on average.
@@ -18,7 +22,7 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, merge_schema};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, ExprSchemable, LogicalPlan,
-    ReversedUDAF, Signature, WindowFunctionDefinition,
+    ReversedUDAF, SetMonotonicity, Signature, WindowFunctionDefinition,
 };
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
@@ -44,16 +48,16 @@ const FUNCTIONS: [&str; 17] = [
     "regr_syy",
 ];
 
-/// Returns the analyzer with a rule that takes other accumulators for these functions over windows.
-pub(crate) fn with_float_frames(mut analyzer: Analyzer) -> Analyzer {
-    analyzer.rules.push(Arc::new(FloatFrames));
+/// Returns the analyzer with a rule that takes other functions over windows.
+pub(crate) fn with_moving_frames(mut analyzer: Analyzer) -> Analyzer {
+    analyzer.rules.push(Arc::new(MovingFrames));
     analyzer
 }
 
 #[derive(Debug)]
-struct FloatFrames;
+struct MovingFrames;
 
-impl AnalyzerRule for FloatFrames {
+impl AnalyzerRule for MovingFrames {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let of_node = |plan: LogicalPlan| {
             let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
@@ -64,29 +68,34 @@ impl AnalyzerRule for FloatFrames {
     }
 
     fn name(&self) -> &str {
-        "float_frames"
+        "moving_frames"
     }
 }
 
 fn over_frame(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Ok(of) = expr.get_type(schema) else { return Transformed::no(expr) };
+    let Expr::WindowFunction(window) = &mut expr else { return Transformed::no(expr) };
+    let WindowFunctionDefinition::AggregateUDF(function) = &mut window.fun else {
+        return Transformed::no(expr);
+    };
     let is_floating = |arg: &Expr| arg.get_type(schema).is_ok_and(|of| of.is_floating());
-    if let Expr::WindowFunction(window) = &mut expr
-        && let WindowFunctionDefinition::AggregateUDF(function) = &mut window.fun
-        && FUNCTIONS.contains(&function.name())
+    let subtracts = FUNCTIONS.contains(&function.name())
         && !window.params.distinct
-        && window.params.args.iter().any(is_floating)
-        && !function.inner().is::<InFrame>()
-    {
-        *function = Arc::new(AggregateUDF::new_from_impl(InFrame { usual: Arc::clone(function) }));
-        return Transformed::yes(expr);
+        && window.params.args.iter().any(is_floating);
+    let grows = window.params.window_frame.start_bound.is_unbounded() && function.name() == "count";
+    let is_in_order = function.inner().set_monotonicity(&of) != SetMonotonicity::NotMonotonic;
+    if function.inner().is::<InFrame>() || !subtracts && (grows || !is_in_order) {
+        return Transformed::no(expr);
     }
-    Transformed::no(expr)
+    *function = Arc::new(AggregateUDF::new_from_impl(InFrame { usual: Arc::clone(function), subtracts }));
+    Transformed::yes(expr)
 }
 
-/// A function with another accumulator for moving frames.
+/// A function whose results are in no order, with another accumulator for moving frames if its own subtracts.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct InFrame {
     usual: Arc<AggregateUDF>,
+    subtracts: bool,
 }
 
 impl AggregateUDFImpl for InFrame {
@@ -135,7 +144,22 @@ impl AggregateUDFImpl for InFrame {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Frame::new(Maker::new(&self.usual, &args))?))
+        match self.subtracts {
+            true => Ok(Box::new(Frame::new(Maker::new(&self.usual, &args))?)),
+            false => self.usual.create_sliding_accumulator(args),
+        }
+    }
+
+    fn is_nullable(&self) -> bool {
+        self.usual.is_nullable()
+    }
+
+    fn default_value(&self, of: &DataType) -> Result<ScalarValue> {
+        self.usual.default_value(of)
+    }
+
+    fn supports_null_handling_clause(&self) -> bool {
+        self.usual.supports_null_handling_clause()
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -143,7 +167,10 @@ impl AggregateUDFImpl for InFrame {
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
-        ReversedUDAF::NotSupported
+        match self.usual.inner().reverse_expr() {
+            ReversedUDAF::Identical if !self.subtracts => ReversedUDAF::Identical,
+            _ => ReversedUDAF::NotSupported,
+        }
     }
 
     fn documentation(&self) -> Option<&Documentation> {
