@@ -1,13 +1,14 @@
 //! Requests of other processes to the process that has a tier: restore files and keep their footers, drop copies.
 //!
-//! A request is a file in the folder `requests` of the cache. Its name is the process that asks, and that process
-//! locks it while it waits. The answer is written beside it. A request whose lock is free belongs to a process that
+//! A request is a file in the folder `requests` of the cache. Its name is the process that asks and the number of its
+//! request, and that process locks it while it waits. The answer is written beside it. A request whose lock is free belongs to a process that
 //! has ended, and is cancelled.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -167,6 +168,9 @@ fn refused(config: &TierConfig, why: String) -> TierError {
     TierError::Refused { tier: config.name.clone(), why }
 }
 
+/// Number of requests of this process.
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
+
 /// A request of this process. Dropping it withdraws it.
 struct Asked {
     path: PathBuf,
@@ -177,7 +181,9 @@ struct Asked {
 impl Asked {
     fn new(dir: &Path, request: &Request) -> Result<Self, TierError> {
         let folder = dir.join("requests");
-        let path = folder.join(format!("{}.request", std::process::id()));
+        // A request may come at once after an answer, so it has another name.
+        let number = REQUESTS.fetch_add(1, Relaxed);
+        let path = folder.join(format!("{}.{number}.request", std::process::id()));
         let part = path.with_extension("tmp");
         let text = serde_json::to_vec(request).unwrap_or_default();
         let written = fs::create_dir_all(&folder).and_then(|()| {
@@ -273,7 +279,8 @@ async fn answer(shared: Weak<Shared>, path: PathBuf) {
         Request::Drop(names) => answer.dropped = drop_unwanted(&tier, &names),
         Request::Forget(files) => answer.dropped.wanted = shown(tier.config(), tier.shared().forget(&files)),
         Request::Footers(missing) => {
-            let who = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            let who = name.split('.').next().unwrap_or_default();
             let kept = std::pin::pin!(keep_footers(&tier, missing, format!("footers (process {who})")));
             match select(kept, std::pin::pin!(withdrawn(&path))).await {
                 Either::Left((kept, _)) => answer.error = kept.err().map(|error| error.to_string()),
