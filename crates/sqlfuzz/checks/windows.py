@@ -10,7 +10,7 @@ from .tables import NAMES
 FRAMES = [
     "", " ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", " ROWS BETWEEN 1 PRECEDING AND 3 FOLLOWING",
     " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", " ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING",
-    " ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING", " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING", " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
 ]
 
 #: Frames by distance in an order by one number.
@@ -21,7 +21,7 @@ RANGES = [
 
 GROUPINGS = [
     "ROLLUP ({0}, {1})", "CUBE ({0}, {1})", "GROUPING SETS (({0}), ({1}), ())", "GROUPING SETS (({0}, {1}), ({0}))",
-    "{0}, ROLLUP ({1})",
+    "{0}, ROLLUP ({1})", "{1}, CUBE ({0})", "ROLLUP ({0}), ROLLUP ({1})",
 ]
 
 
@@ -61,12 +61,12 @@ class Windows(Derived):
         """Draws a window function over a table, whose `i` is unique."""
         function = self.draw.choice([
             "row_number()", "lag(a.v)", "lead(a.t)", "lag(a.e, 2)", "ntile(3)", "first_value(a.v)", "last_value(a.k)",
-            "nth_value(a.t, 2)", "sum(a.v)", "count(a.t)", "max(a.w)", "min(a.e)", "max(a.z)",
+            "nth_value(a.t, 2)", "sum(a.v)", "count(a.t)", "max(a.w)", "min(a.e)", "max(a.z)", "max(a.i)",
         ])
         frame = "" if function.startswith(("row", "lag", "lead", "ntile")) else self.draw.choice(FRAMES)
         first = self.draw.choice(["", "a.v DESC NULLS LAST, ", "a.t NULLS FIRST, "])
         partition = optional("PARTITION BY ", self.column(Scope.of("a")), " ")
-        return part(f"{function} OVER (", partition, f"ORDER BY {first}a.i{frame})")
+        return part(f"{function} OVER (", partition, f"ORDER BY {first}a.i{self.maybe(' DESC')}{frame})")
 
     def grouping_sets(self) -> tuple[Part, int]:
         source, scope = self.source()
