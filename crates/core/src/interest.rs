@@ -5,7 +5,8 @@
 //! - the scans that want them, that have claimed them, and that lack matching chunks of them;
 //! - the resident and the arriving columns, and whether a worker holds them.
 //!
-//! Relevance functions use only these facts, so a decision visits classes, not chunks. A class stores its
+//! Most relevance functions use only these facts, so a decision visits classes, not chunks. `relevance-2007`
+//! also counts the pages of each chunk. A class stores its
 //! chunks as runs. A scan that registers splits runs at the ends of its ranges. A chunk that is consumed
 //! moves to another class.
 //!

@@ -12,11 +12,13 @@ use crate::policy::{Policy, SharingPolicy};
 use crate::replacement::sampling::Sampling;
 use crate::replacement::timeline::Timeline;
 use crate::sharing::attach::Attach;
+use crate::sharing::attach_2004::Attach2004;
 use crate::sharing::elevator::Elevator;
 use crate::sharing::normal::Normal;
 use crate::sharing::pbm::Pbm;
 use crate::sharing::relevance::Relevance;
 use crate::sharing::relevance_2004::Relevance2004;
+use crate::sharing::relevance_2007::Relevance2007;
 
 /// One line of the registry.
 struct Line {
@@ -49,6 +51,16 @@ static POLICIES: &[Line] = &[
     },
     Line {
         info: PolicyInfo {
+            name: "attach-2004",
+            kind: PolicyKind::Sharing,
+            summary: "a new scan starts at the chunk that was fetched last and wraps around, LRU buffer",
+            paper: "Cooperative Scans, CWI INS-E0411, 2004, section 3.1",
+            traits: &[OutOfOrder, Cooperative, BoundedWait],
+        },
+        build: || Box::new(Attach2004::default()),
+    },
+    Line {
+        info: PolicyInfo {
             name: "elevator",
             kind: PolicyKind::Sharing,
             summary: "one cursor per table sweeps over what anybody needs; fewest reads, slowest scan sets the pace",
@@ -66,6 +78,16 @@ static POLICIES: &[Line] = &[
             traits: &[OutOfOrder, Cooperative, InterestAware, BoundedWait],
         },
         build: || Box::new(Relevance::default()),
+    },
+    Line {
+        info: PolicyInfo {
+            name: "relevance-2007",
+            kind: PolicyKind::Sharing,
+            summary: "the relevance functions of 2007 to the letter, chunk by chunk with the pages of each; slower decisions",
+            paper: "Cooperative Scans, VLDB 2007, Fig. 3 and Fig. 11",
+            traits: &[OutOfOrder, Cooperative, InterestAware, BoundedWait],
+        },
+        build: || Box::new(Relevance2007::default()),
     },
     Line {
         info: PolicyInfo {

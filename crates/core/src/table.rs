@@ -250,7 +250,13 @@ impl Table {
         self.page_states(chunk, column).iter().all(|p| *p == PageState::Resident)
     }
 
-    pub(crate) fn is_resident(&self, column: ColumnNo, page: u32) -> bool {
+    /// Returns whether a page is neither in the buffer nor being read.
+    pub fn is_absent(&self, column: ColumnNo, page: u32) -> bool {
+        self.pages[column.index()][page as usize] == PageState::Absent
+    }
+
+    /// Returns whether a page is in the buffer.
+    pub fn is_resident(&self, column: ColumnNo, page: u32) -> bool {
         self.pages[column.index()][page as usize] == PageState::Resident
     }
 
@@ -267,7 +273,7 @@ impl Table {
     /// The unbroken runs of pages of a part that are neither resident nor being read. Usually that is one
     /// run; pages shared with neighbours may lie between runs.
     pub(crate) fn absent_runs(&self, chunk: ChunkNo, column: ColumnNo) -> Vec<Range<u32>> {
-        let absent = |p: &u32| self.pages[column.index()][*p as usize] == PageState::Absent;
+        let absent = |p: &u32| self.is_absent(column, *p);
         runs_of(self.layout.span(chunk, column).filter(absent))
     }
 
@@ -281,6 +287,15 @@ impl Table {
         let runs =
             columns.iter().flat_map(|c| self.absent_runs(chunk, c).into_iter().map(move |run| (c, run)));
         runs.map(|(column, run)| self.bytes_of(column, run)).sum()
+    }
+
+    /// The bytes of a chunk's resident pages in `columns`.
+    pub(crate) fn resident_bytes(&self, chunk: ChunkNo, columns: &ColumnSet) -> u64 {
+        let resident = |column: ColumnNo| {
+            let pages = self.layout.span(chunk, column).filter(move |page| self.is_resident(column, *page));
+            pages.map(move |page| self.layout.page_bytes(column, PageNo(page)))
+        };
+        columns.iter().flat_map(resident).sum()
     }
 
     /// The chunks whose part of `column` lies on one of `pages`.

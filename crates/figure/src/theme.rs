@@ -104,7 +104,7 @@ const LOOKS: [Look; 8] = [
 ];
 
 /// Policies with the same look in every figure, with their place in `LOOKS`.
-const POLICIES: [(&str, usize); 8] = [
+const POLICIES: [(&str, usize); 10] = [
     ("relevance", 0),
     ("normal", 1),
     ("attach", 2),
@@ -113,6 +113,8 @@ const POLICIES: [(&str, usize); 8] = [
     ("relevance-2004", 5),
     ("sequential", 6),
     ("opt", 7),
+    ("relevance-2007", 8),
+    ("attach-2004", 9),
 ];
 
 /// The look of place `index`. Colours repeat after eight places, then with other markers and dashes: 64 looks

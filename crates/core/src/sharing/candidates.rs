@@ -72,8 +72,8 @@ pub fn least_wanted(state: &State, scan: &Scan) -> Option<ChunkNo> {
 }
 
 /// The number of scans that still want a chunk of this class in columns that the scan uses. The fewer, the
-/// higher the use relevance (Fig. 3; in Fig. 11 the cached pages above the line are the same for every
-/// available chunk).
+/// higher the use relevance (Fig. 3; Fig. 11 without the cached pages above the line, which differ between
+/// chunks only if parts differ in size).
 pub(crate) fn competition(table: &Table, class: &Class, scan: &Interest) -> u32 {
     match table.layout().storage() {
         Storage::Row => class.key.interested.len(),

@@ -6,12 +6,14 @@
 //! chunk can be evicted soon.
 //!
 //! Source: Zukowski et al., VLDB 2007; row functions in section 4 and Fig. 3, column functions in section 6
-//! and Fig. 11. The table's storage model selects the functions. **Choices**, where the paper says nothing:
+//! and Fig. 11. The table's storage model selects the functions. `relevance-2007` is the pseudo-code to the
+//! letter; this policy measures better in the engine. **Choices**:
 //! - Waiting time is measured in mean load times, so that the policy does not depend on the device's speed.
 //! - A chunk that is being loaded counts as available: with several loads in flight a scan would otherwise
 //!   cause the same load twice. With one load in flight this is the paper's definition.
-//! - Pages are counted by the column's mean bytes per chunk. Chunks of one interest class are then equally
-//!   relevant, and a decision visits classes, never chunks.
+//! - Pages are counted by the column's mean bytes per chunk, and useRelevance leaves them out. Chunks of one
+//!   interest class are then equally relevant, and a decision visits classes, never chunks.
+//! - Keep relevance leaves out almost starved scans of which nothing is cached.
 //! - A starved scan's weight divides the chunks it needs and multiplies its waiting time.
 //! - Of chunks of equal keep relevance, the one with the fewest interested scans is evicted first. Parts that
 //!   no scan wants are evicted before all others, least recently used first.
@@ -75,18 +77,18 @@ impl Ratio {
 }
 
 /// queryRelevance(q) (Fig. 3). `None` if the scan is not starved.
-fn query_relevance(state: &State, scan: &Scan, running: u64) -> Option<i128> {
+pub(crate) fn query_relevance(state: &State, scan: &Scan, running: u64) -> Option<i128> {
     state.interest(scan).starved().then(|| relevance_among(state, scan, running))
 }
 
 /// The number of running scans of all tables.
-fn running(state: &State) -> u64 {
+pub(crate) fn running(state: &State) -> u64 {
     state.tables().map(|(_, table)| u64::from(table.running())).sum()
 }
 
 /// The urgency of a scan's needs: the time it has waited, minus running scans times chunks needed times the
 /// time of a load. That is the paper's formula times running scans, in integers.
-fn relevance_among(state: &State, scan: &Scan, running: u64) -> i128 {
+pub(crate) fn relevance_among(state: &State, scan: &Scan, running: u64) -> i128 {
     let weight = i128::from(scan.weight);
     let unit = i128::from(state.load_time_ns().max(1));
     let waited = i128::from(scan.waiting_time(state.now()).as_nanos()) * weight;
@@ -351,6 +353,6 @@ impl SharingPolicy for Relevance {
 
 /// Returns whether a part that the scan needs is neither resident nor arriving. Always true for scans in
 /// table order.
-fn could_load(state: &State, scan: &Scan) -> bool {
+pub(crate) fn could_load(state: &State, scan: &Scan) -> bool {
     scan.in_order() || state.interest(scan).reach.supplied < scan.chunks_needed()
 }

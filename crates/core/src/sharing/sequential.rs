@@ -27,6 +27,10 @@ use crate::state::State;
 pub trait Start: Clone + Debug + Default + Send + 'static {
     /// The chunk from which a new scan reads forward. `running` knows the positions of the others.
     fn position(&self, state: &State, running: &Sequences, new: &Scan) -> ChunkNo;
+    /// A load was issued.
+    fn on_load_issued(&mut self, _state: &State, _choice: &LoadChoice) {}
+    /// A table was dropped.
+    fn on_dropped(&mut self, _table: TableId) {}
 }
 
 /// Starts at the scan's first chunk.
@@ -70,7 +74,12 @@ impl<S: Start, R: Replacement> SharingPolicy for Sequential<S, R> {
     }
 
     fn on_load_issued(&mut self, state: &State, choice: &LoadChoice) {
+        self.start.on_load_issued(state, choice);
         self.replacement.on_load_issued(state, choice);
+    }
+
+    fn on_dropped(&mut self, table: TableId) {
+        self.start.on_dropped(table);
     }
 
     fn choose_chunk(&mut self, state: &State, scan: &Scan) -> Option<ChunkNo> {
