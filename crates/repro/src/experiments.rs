@@ -20,6 +20,7 @@ macro_rules! experiments {
 static EXPERIMENTS: &[Experiment] = experiments! {
     "scan04-homogeneous"
     "scan04-heterogeneous"
+    "scan07-example"
     "scan07-table2"
     "scan07-table2-counts"
     "scan07-fig5"
@@ -75,6 +76,11 @@ fn file_of(name: &str) -> String {
 }
 
 impl Experiment {
+    /// True if it runs on the machine of 2007; the example of that paper's introduction has none.
+    pub(crate) fn is_on_the_machine_of_2007(&self) -> bool {
+        self.name.starts_with("scan07") && self.name != "scan07-example"
+    }
+
     /// The scenario of the file.
     ///
     /// # Errors
@@ -89,5 +95,27 @@ impl Experiment {
     /// If the file is not a scenario, or the settings do not fit it.
     pub fn scenario_with(&self, settings: &[Setting]) -> Result<Scenario, ScenarioError> {
         Scenario::parse(&file_of(self.name), self.text, settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of a table of a scenario file, without the buffer, which the experiments vary.
+    fn table<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+        let behind = text.split(&format!("\n[{name}]\n")).nth(1).expect("every scenario has the table");
+        let lines = behind.lines().take_while(|line| !line.starts_with('['));
+        lines.filter(|line| !line.is_empty() && !line.starts_with("buffer")).collect()
+    }
+
+    #[test]
+    fn the_experiments_of_2007_share_one_machine() {
+        let of_2007: Vec<&Experiment> = all().iter().filter(|e| e.is_on_the_machine_of_2007()).collect();
+        assert_eq!(of_2007.len(), 7);
+        for name in ["system", "device"] {
+            let first = table(of_2007[0].text, name);
+            assert!(of_2007.iter().all(|experiment| table(experiment.text, name) == first), "{name}");
+        }
     }
 }

@@ -4,8 +4,10 @@ use coscan_sim::run::run_scenario;
 
 use crate::error::ReproError;
 use crate::experiments::{self, Experiment};
-use crate::report::{Finding, Provenance, Report, Scoreboard};
-use crate::{chunked_io, cost, judge, lachesis, ours, reuse, sections, slow_media, throughput};
+use crate::report::{Finding, Provenance, Report, Row, Scoreboard};
+use crate::{
+    chunked_io, cost, judge, lachesis, ours, papers, reuse, sections, sensitivity, slow_media, throughput,
+};
 
 /// An experiment that can be reproduced.
 enum Subject {
@@ -28,11 +30,12 @@ impl Subject {
             Subject::Scenario(experiment) => {
                 let scenario = experiment.scenario()?;
                 let outcome = run_scenario(&scenario, &scenario.policies, &scenario.seeds, threads)?;
-                let rows = judge::rows(experiment.name, &scenario, &outcome);
-                let section = match ours::is_one(&scenario) {
+                let mut rows = judge::rows(experiment.name, &scenario, &outcome);
+                let mut section = match ours::is_one(&scenario) {
                     true => ours::section(experiment.name, &scenario, &outcome)?,
                     false => sections::section(experiment.name, &scenario, &outcome)?,
                 };
+                section.blocks.extend(sensitivity::mark(experiment, &scenario, &mut rows, threads)?);
                 Ok(Finding { rows, section })
             }
         }
@@ -78,7 +81,7 @@ pub fn reproduce(
     for subject in chosen {
         begun(subject.name());
         let Finding { rows, section } = subject.find(threads)?;
-        scoreboard.rows.extend(rows);
+        scoreboard.rows.extend(rows.into_iter().map(with_sentence));
         sections.push(section);
     }
     let only = only.map(|name| format!(" --only {name}")).unwrap_or_default();
@@ -96,18 +99,28 @@ pub fn reproduce(
     })
 }
 
-const READING: [&str; 4] = [
-    "The policies here are those of the engine, driven by a simulator with models of the papers' machines in place of \
-     processors and disks. The engine does more: it hands out decoded chunks first, has four loads in flight, and \
-     registers one SQL scan as up to four scans of the manager. None of that is in these numbers.",
-    "Compare ratios: a row such as relevance.stream_time_ratio is the policy's figure divided by that of the \
-     baseline, usually normal, seed by seed. Measured is the median over seeds, spread the middle half of \
-     them. The papers show one run each.",
+/// The row with the paper's sentence, if it has none of its own.
+fn with_sentence(row: Row) -> Row {
+    if !row.sentence.is_empty() {
+        return row;
+    }
+    let sentence = papers::sentence(&row.experiment, &row.quantity);
+    row.saying(sentence)
+}
+
+const READING: [&str; 5] = [
+    "The simulator has models of the papers' machines in place of processors and disks. Policies have the names of the \
+     papers: relevance of 2007 is measured with relevance-2007, the pseudo-code to the letter; relevance and attach of 2004 \
+     with relevance-2004 and attach-2004. The engine's default, relevance, is shown beside them. The engine does more: it \
+     hands out decoded chunks first, has four loads in flight, and registers one SQL scan as up to four scans of the manager.",
+    "A row such as relevance.stream_time_ratio is the policy's figure divided by that of the baseline, usually normal, seed \
+     by seed. Measured is the median over seeds, spread the middle half of them. The papers show one run each.",
     "Basis says what stands behind the paper's value: stated, the paper gives the number; range, it gives a range or a \
      limit, which is compared with its middle; reading, the number is ours for words or a figure of the paper; fitted, \
-     a parameter of the model was chosen so that this comes out. Fitted rows are shown and do not count.",
-    "What the papers leave open was fitted to other figures of the same runs, some of which are rows here: the seek to \
-     normal's total time, the cost of a read and of fast queries to CPU use and total time, the scheduler to the \
-     latency of short queries under relevance. The text of each experiment says which. A row outside its tolerance has \
-     a note.",
+     a parameter of the model was chosen so that this comes out; input, the row cannot fail, because the value comes from \
+     the compared one. Only stated and range count.",
+    "The papers leave parts of their machines open. The machine of 2007 is one for all experiments, fitted to times of \
+     queries alone. A row that other values of such a parameter move says by how much, and whether it would then be within \
+     its tolerance: the verdict hangs on a fit. The section of each experiment has the number of rows within for each value.",
+    "A row outside its tolerance has a note if something is known about it.",
 ];

@@ -17,7 +17,7 @@ use coscan_figure::timeline::Timeline;
 use coscan_sim::host::Observe;
 use coscan_sim::outcome::{Measurement, Outcome, PointOutcome, PolicyOutcome, QUANTITIES};
 use coscan_sim::run::ScenarioRunError;
-use coscan_sim::scenario::{PaperFile, Scenario};
+use coscan_sim::scenario::{PaperValues, Scenario};
 use coscan_sim::statistics::Quantity;
 
 /// A table with at most this many chunks is shown with a lane per chunk.
@@ -32,8 +32,8 @@ pub(crate) fn section(
     blocks.extend(scenario.notes.split("\n\n").map(|text| Block::Text(text.trim().to_owned())));
     match outcome.points.as_slice() {
         [point] => {
-            blocks.push(figures_table(scenario.paper.as_ref(), point));
-            blocks.extend(latencies(scenario.paper.as_ref(), point)?);
+            blocks.push(figures_table(scenario, point));
+            blocks.extend(latencies(scenario, point)?);
             blocks.extend(runs(scenario)?);
         }
         points => blocks.extend(sweep(scenario, points)?),
@@ -41,15 +41,20 @@ pub(crate) fn section(
     Ok(Section { experiment: experiment.to_owned(), title: scenario.title.clone(), blocks })
 }
 
+/// The paper's values of a policy.
+fn paper_values<'a>(scenario: &'a Scenario, policy: &PolicyOutcome) -> Option<&'a PaperValues> {
+    scenario.paper.as_ref()?.policies.get(scenario.name_in_paper(policy.policy)?)
+}
+
 /// Every figure per policy, with the paper's value below if there is one.
-fn figures_table(paper: Option<&PaperFile>, point: &PointOutcome) -> Block {
+fn figures_table(scenario: &Scenario, point: &PointOutcome) -> Block {
     let header =
         std::iter::once("figure".to_owned()).chain(point.policies.iter().map(|p| p.policy.to_string()));
     let line = |quantity: &Quantity<Measurement>| {
         let cell = |policy: &PolicyOutcome| {
             let summary = policy.summary(quantity.of);
             let own = number(summary.median);
-            let given = paper.and_then(|paper| paper.policies.get(policy.policy.as_str()));
+            let given = paper_values(scenario, policy);
             match given.and_then(|values| super::judge::paper_value(values, quantity.key)) {
                 Some(value) => format!("{own} (paper {})", number(value)),
                 None => own,
@@ -65,15 +70,14 @@ fn figures_table(paper: Option<&PaperFile>, point: &PointOutcome) -> Block {
 }
 
 /// Mean latency per kind of query, as a table and as bars, if there are several kinds.
-fn latencies(paper: Option<&PaperFile>, point: &PointOutcome) -> Result<Vec<Block>, ReproError> {
+fn latencies(scenario: &Scenario, point: &PointOutcome) -> Result<Vec<Block>, ReproError> {
+    let paper = scenario.paper.as_ref();
     let kinds: Vec<&String> = point.policies.first().map_or_else(Vec::new, |policy| kinds(policy));
     if kinds.len() < 2 {
         return Ok(Vec::new());
     }
-    let given = |policy: &PolicyOutcome, kind: &str| {
-        let values = paper?.policies.get(policy.policy.as_str())?;
-        values.latencies_s.get(kind).copied()
-    };
+    let given =
+        |policy: &PolicyOutcome, kind: &str| paper_values(scenario, policy)?.latencies_s.get(kind).copied();
     let row = |kind: &&String| {
         let alone = point.policies[0].mean_alone_s(kind).unwrap_or(f64::NAN);
         let cell = |policy: &PolicyOutcome| {

@@ -6,7 +6,7 @@
 //! `COSCAN_BLESS=1 cargo test --release -p coscan-repro --test golden` and read the difference.
 
 use coscan_core::PolicyName;
-use coscan_repro::experiments;
+use coscan_repro::{baseline, experiments, reproduce};
 use coscan_sim::host::{Observe, RunRecord, run};
 
 fn played(experiment: &str, policy: &str) -> RunRecord {
@@ -56,5 +56,15 @@ fn scans_of_three_speeds_fall_apart_under_attach_and_relevance_frees_the_fast_on
     for slow in [0, 2] {
         let ratio = relevance[slow] / elevator[slow];
         assert!((0.9..1.1).contains(&ratio), "slow ones take as long as under elevator: {ratio}");
+    }
+}
+
+/// The check of `coscan repro --check` for the quick experiments with queries.
+#[test]
+fn quick_experiments_are_as_they_were_committed() {
+    for only in ["scan04-h", "scan07-example"] {
+        let report = reproduce(Some(only), 1, |_| {}).unwrap();
+        let departures = baseline::departures(&baseline::committed(), &report.scoreboard);
+        assert!(departures.is_empty(), "{}", departures.iter().map(ToString::to_string).collect::<String>());
     }
 }

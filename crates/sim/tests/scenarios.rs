@@ -87,7 +87,7 @@ fn mistakes_are_reported_with_file_line_and_key() {
     );
     assert!(wrong("stagger", "staggger").starts_with(&at("stagger", "random.staggger: unknown field")));
     assert_eq!(
-        wrong("seek = \"28ms\"", ""),
+        wrong("seek = \"12ms\"", ""),
         at("[device]", "device: a device of kind 'disk' needs seek").replace("[", "")
     );
 }

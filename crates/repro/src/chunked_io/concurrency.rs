@@ -15,6 +15,7 @@ use crate::error::ReproError;
 use crate::report::{Block, Row};
 use coscan_figure::axis::{Axis, number};
 use coscan_figure::line::{LineChart, LinePanel};
+use coscan_sim::scenario::Basis;
 use coscan_sim::statistics::Summary;
 
 const PAGE_BYTES: u64 = 8192;
@@ -130,15 +131,17 @@ const DIRECTIONS: [&str; 2] = ["read", "write"];
 
 fn rows(level: &Level, at: usize, measured: &Measured) -> [Row; 3] {
     let (name, direction) = (level.name, DIRECTIONS[at]);
-    let page_note = match (level.level, at) {
-        (RaidLevel::Five, 1) => "each reads old data and parity first, so the throughput is X/4",
-        _ => "",
+    let (page_basis, page_note) = match (level.level, at) {
+        (RaidLevel::Five, 1) => {
+            (Basis::Input, "X/2 by the definition of a request's time; the throughput is X/4")
+        }
+        _ => (Basis::Stated, ""),
     };
     let pages = format!("{name} of {DISKS}: page {direction}s at a time");
     let chunks = format!("{name} of {DISKS}: chunk {direction}s at a time");
     let bandwidth = format!("{name} of {DISKS}: bandwidth of a chunk {direction} (single disks)");
     [
-        row(pages, level.pages[at], measured.pages, TOLERANCE, page_note),
+        row(pages, level.pages[at], measured.pages, TOLERANCE, page_note).on(page_basis),
         row(chunks, level.chunks[at], measured.chunks, TOLERANCE, ""),
         row(bandwidth, level.bandwidth[at], measured.bandwidth, TOLERANCE, ""),
     ]

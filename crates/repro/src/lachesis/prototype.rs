@@ -139,8 +139,8 @@ impl Prototype {
                     "prototype.lookup_share",
                     0.005,
                     &[self.lookup],
-                    Basis::Range,
-                    "the paper says less than 1%",
+                    Basis::Input,
+                    "a formula: the comparisons of a search times an assumed cost of one",
                 ),
             ),
         ]

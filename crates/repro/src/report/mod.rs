@@ -9,7 +9,11 @@ pub mod scoreboard;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-pub use scoreboard::{Row, Scoreboard};
+use scoreboard::BY_PAPER;
+pub use scoreboard::{Row, Scoreboard, Taint};
+
+/// The caption of the table by paper and basis.
+const BY_PAPER_CAPTION: &str = "Rows within their tolerance, rows that count, and rows whose verdict another value of a fitted parameter would change";
 
 /// A piece of a section.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,8 +143,18 @@ impl Report {
     }
 
     fn scores(&self) -> Markup {
-        const HEADER: [&str; 9] =
-            ["Quantity", "Paper", "Measured", "Spread", "Ratio", "Tolerance", "Basis", "Verdict", "Note"];
+        const HEADER: [&str; 10] = [
+            "Quantity",
+            "Paper",
+            "Measured",
+            "Spread",
+            "Ratio",
+            "Tolerance",
+            "Basis",
+            "Verdict",
+            "The paper says",
+            "Note",
+        ];
         let section_of =
             |experiment: &str| self.sections.iter().find(|section| section.experiment == experiment);
         html! {
@@ -153,7 +167,7 @@ impl Report {
                         @for (experiment, rows) in self.scoreboard.groups() {
                             tbody id={ "scores-" (anchor(experiment)) } {
                                 tr class="group" {
-                                    th scope="rowgroup" colspan="9" {
+                                    th scope="rowgroup" colspan="10" {
                                         @match section_of(experiment) {
                                             Some(section) => a href={ "#" (anchor(experiment)) } { (section.title) },
                                             None => (experiment),
@@ -165,15 +179,21 @@ impl Report {
                         }
                     }
                 }
+                h3 { "By paper and basis" }
+                (Block::Table {
+                    caption: BY_PAPER_CAPTION.to_owned(),
+                    header: BY_PAPER.map(str::to_owned).to_vec(),
+                    rows: self.scoreboard.by_paper().into_iter().map(Vec::from).collect(),
+                }.html())
             }
         }
     }
 }
 
-/// The appearance of a row: a fitted one is neither good nor bad.
+/// The appearance of a row: one that does not count is neither good nor bad.
 fn look(row: &Row) -> &'static str {
     match (row.judged, row.within) {
-        (false, _) => "fitted",
+        (false, _) => "uncounted",
         (true, true) => "within",
         (true, false) => "outside",
     }
@@ -187,7 +207,8 @@ fn score(row: &Row) -> Markup {
             @for number in numbers { td class="number" { (number) } }
             td class="basis" { (basis) }
             td class="verdict" { (verdict) }
-            td class="note" { (note) }
+            td class="note" { (row.sentence) }
+            td class="note" { (row.taints()) @if !row.tainted.is_empty() && !note.is_empty() { "; " } (note) }
         }
     }
 }
@@ -322,6 +343,8 @@ mod tests {
             within: false,
             basis: coscan_sim::scenario::Basis::Stated,
             judged: true,
+            sentence: String::new(),
+            tainted: Vec::new(),
             note: "</td><script>alert(1)</script>".to_owned(),
         };
         let table = Block::Table {

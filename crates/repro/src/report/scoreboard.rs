@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use coscan_figure::axis::number;
 
+use crate::papers::Paper;
+
 /// One quantity of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -31,10 +33,27 @@ pub struct Row {
     pub within: bool,
     /// The basis of the paper's value.
     pub basis: Basis,
-    /// True if the row counts: false if a parameter was fitted to it.
+    /// True if the row counts: its basis is `stated` or `range`.
     pub judged: bool,
+    /// The paper's sentence, or the cells of its table.
+    #[serde(default)]
+    pub sentence: String,
+    /// Other values of fitted parameters that move the figure.
+    #[serde(default)]
+    pub tainted: Vec<Taint>,
     /// An explanation, or empty.
     pub note: String,
+}
+
+/// Another value of a fitted parameter, and its effect on a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Taint {
+    /// The parameter and its other value, for example `seek 0 ms`.
+    pub parameter: String,
+    /// The relative change of the figure.
+    pub change: f64,
+    /// True if the row would be within its tolerance.
+    pub within: bool,
 }
 
 impl Row {
@@ -85,9 +104,21 @@ impl Row {
             within: false,
             basis: Basis::Stated,
             judged: true,
+            sentence: String::new(),
+            tainted: Vec::new(),
             note: String::new(),
         };
         row.judged()
+    }
+
+    /// The row with the paper's sentence.
+    pub fn saying(self, sentence: impl Into<String>) -> Self {
+        Row { sentence: sentence.into(), ..self }
+    }
+
+    /// True if another value of a fitted parameter would change the verdict.
+    pub fn hangs_on_a_fit(&self) -> bool {
+        self.tainted.iter().any(|taint| taint.within != self.within)
     }
 
     /// Measured over paper; `None` if the paper's value is zero or either is NaN.
@@ -115,7 +146,8 @@ impl Row {
     /// The agreement with the paper, in words.
     pub fn verdict(&self) -> &'static str {
         match (self.judged, self.within) {
-            (false, _) => "fitted",
+            (false, true) => "(within)",
+            (false, false) => "(not within)",
             (true, true) => "✓ within",
             (true, false) => "✗ not within",
         }
@@ -143,28 +175,58 @@ impl Scoreboard {
         groups
     }
 
-    /// One line: the number of quantities that agree, that do not, and that do not count because a parameter
-    /// was fitted to them.
+    /// One line: the number of quantities that agree, that do not, and that do not count.
     pub fn summary(&self) -> String {
         let judged: Vec<&Row> = self.rows.iter().filter(|row| row.judged).collect();
         let within = judged.iter().filter(|row| row.within).count();
         let experiments = self.groups().len();
         let plural = |count: usize| if count == 1 { "" } else { "s" };
-        let fitted = match self.rows.len() - judged.len() {
+        let others = match self.rows.len() - judged.len() {
             0 => String::new(),
-            fitted => format!("; {fitted} fitted, not counted"),
+            others => format!("; {others} not counted"),
         };
         let all = judged.len();
         format!(
-            "{within} of {all} quantit{} in {experiments} experiment{} within tolerance, {} not{fitted}",
+            "{within} of {all} quantit{} in {experiments} experiment{} within tolerance, {} not{others}",
             if all == 1 { "y" } else { "ies" },
             plural(experiments),
             all - within
         )
     }
 
-    /// The scoreboard as text for a terminal at most `columns` characters wide. Notes (one per line, not
-    /// wrapped) and the summary are below.
+    /// The rows within their tolerance and all rows by paper and basis, as lines of a table below
+    /// [`BY_PAPER`]. The last column counts the rows whose verdict another value of a fitted parameter would
+    /// change. The last line is the sum of the rows that count.
+    pub fn by_paper(&self) -> Vec<[String; 5]> {
+        let line = |paper: &str, basis: &str, rows: &[&Row]| {
+            let within = rows.iter().filter(|row| row.within).count();
+            let counted = rows.iter().filter(|row| row.judged).count();
+            let hanging = rows.iter().filter(|row| row.hangs_on_a_fit()).count();
+            [
+                paper.to_owned(),
+                basis.to_owned(),
+                format!("{within} of {}", rows.len()),
+                counted.to_string(),
+                hanging.to_string(),
+            ]
+        };
+        let mut lines = Vec::new();
+        for paper in Paper::ALL {
+            for basis in Basis::ALL {
+                let of = |row: &&Row| Paper::of(&row.experiment) == Some(paper) && row.basis == basis;
+                let rows: Vec<&Row> = self.rows.iter().filter(of).collect();
+                if !rows.is_empty() {
+                    lines.push(line(paper.title(), &basis.to_string(), &rows));
+                }
+            }
+        }
+        let counted: Vec<&Row> = self.rows.iter().filter(|row| row.judged).collect();
+        lines.push(line("all that count", "", &counted));
+        lines
+    }
+
+    /// The scoreboard as text for a terminal at most `columns` characters wide. Below it are the paper's
+    /// sentences with the notes (one row a line, not wrapped), the table by paper and basis, and the summary.
     pub fn text(&self, columns: u16) -> String {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_BORDERS_ONLY);
@@ -191,14 +253,46 @@ impl Scoreboard {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        let noted = self.rows.iter().filter(|row| !row.note.is_empty());
-        let notes: String =
-            noted.map(|row| format!("{} {}: {}\n", row.experiment, row.quantity, row.note)).collect();
-        format!("{table}\n{notes}{}\n", self.summary())
+        let notes: String = self.rows.iter().filter_map(Row::about).collect();
+        let mut papers = Table::new();
+        papers.load_preset(presets::UTF8_BORDERS_ONLY);
+        papers.set_header(BY_PAPER);
+        papers.add_rows(self.by_paper());
+        format!("{table}\n{notes}{papers}\n{}\n", self.summary())
     }
 }
 
+/// The header of [`Scoreboard::by_paper`].
+pub const BY_PAPER: [&str; 5] = ["paper", "basis", "within", "counted", "hang on a fit"];
+
 impl Row {
+    /// The sentence, the effects of fitted parameters, and the note, on one line; `None` without any.
+    fn about(&self) -> Option<String> {
+        let quoted = match self.sentence.as_str() {
+            "" => String::new(),
+            sentence => format!("“{sentence}”"),
+        };
+        let parts = [quoted, self.taints(), self.note.clone()];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        (!parts.is_empty()).then(|| format!("{} {}: {}\n", self.experiment, self.quantity, parts.join("; ")))
+    }
+
+    /// The effects of fitted parameters, in words; empty without any.
+    pub fn taints(&self) -> String {
+        let one = |taint: &Taint| {
+            let verdict = match taint.within == self.within {
+                true => "",
+                false if taint.within => ", within",
+                false => ", not within",
+            };
+            format!("{} {:+.0}%{verdict}", taint.parameter, taint.change * 100.0)
+        };
+        match self.tainted.as_slice() {
+            [] => String::new(),
+            all => format!("moved by {}", all.iter().map(one).collect::<Vec<_>>().join(", ")),
+        }
+    }
+
     /// The cells of a table after the experiment's name: quantity, paper, measured, spread, ratio, tolerance,
     /// basis, verdict, note.
     pub fn cells(&self) -> [String; 9] {
@@ -232,6 +326,8 @@ mod tests {
             within: false,
             basis: Basis::Stated,
             judged: true,
+            sentence: String::new(),
+            tainted: Vec::new(),
             note: String::new(),
         }
         .judged()
@@ -243,7 +339,8 @@ mod tests {
             Scoreboard { rows: vec![row("scan07-table2", "relevance.stream_time_ratio", 0.351, 0.36)] };
         let expected = serde_json::json!([{
             "experiment": "scan07-table2", "quantity": "relevance.stream_time_ratio", "paper": 0.351,
-            "measured": 0.36, "spread": [0.34, 0.39], "seeds": 20, "tolerance": 0.25, "within": true, "basis": "stated", "judged": true, "note": "",
+            "measured": 0.36, "spread": [0.34, 0.39], "seeds": 20, "tolerance": 0.25, "within": true, "basis": "stated", "judged": true,
+            "sentence": "", "tainted": [], "note": "",
         }]);
         assert_eq!(serde_json::to_value(&board).unwrap(), expected);
     }
@@ -270,13 +367,30 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fitted_does_not_count() {
-        let fitted = row("one", "b", 1.0, 1.0).on(Basis::Fitted);
-        let board = Scoreboard { rows: vec![row("one", "a", 1.0, 2.0), fitted] };
+    fn only_stated_values_and_ranges_count() {
+        let all = Basis::ALL.map(|basis| row("scan07-table2", "a", 1.0, 1.0).on(basis));
+        let board = Scoreboard { rows: all.to_vec() };
+        let judged: Vec<bool> = board.rows.iter().map(|row| row.judged).collect();
+        assert_eq!(judged, [true, true, false, false, false]);
         assert_eq!(
             board.summary(),
-            "0 of 1 quantity in 1 experiment within tolerance, 1 not; 1 fitted, not counted"
+            "2 of 2 quantities in 1 experiment within tolerance, 0 not; 3 not counted"
         );
-        assert_eq!(board.rows[1].verdict(), "fitted");
+        assert_eq!(board.rows[3].verdict(), "(within)");
+    }
+
+    #[test]
+    fn the_last_table_counts_by_paper_and_basis() {
+        let taint = Taint { parameter: "seek 0 ms".to_owned(), change: -0.5, within: false };
+        let moved = Row { tainted: vec![taint], ..row("scan07-table2", "a", 1.0, 1.0) };
+        let missed = row("lachesis", "b", 1.0, 2.0);
+        let input = row("lachesis", "c", 1.0, 1.0).on(Basis::Input);
+        let board = Scoreboard { rows: vec![moved, missed, input] };
+        let lines = board.by_paper();
+        assert_eq!(lines[0][1..], ["stated", "1 of 1", "1", "1"]);
+        assert_eq!(lines[1][1..], ["stated", "0 of 1", "1", "0"]);
+        assert_eq!(lines[2][1..], ["input", "1 of 1", "0", "0"]);
+        assert_eq!(lines[3], ["all that count", "", "1 of 2", "2", "1"]);
+        assert!(board.text(120).contains("moved by seek 0 ms -50%, not within"));
     }
 }

@@ -86,7 +86,7 @@ pub(crate) fn row(
 ) -> Row {
     let row = Row::of_median(NAME, quantity, paper, measured, measured.len() as u32, tolerance);
     let mut row = row.on(basis);
-    if !row.within || basis == Basis::Fitted {
+    if !row.within || !basis.is_judged() {
         row.note = note.to_owned();
     }
     row

@@ -20,6 +20,9 @@ use crate::report::Block;
 const RUNS: usize = 5;
 const FRAGMENT_BYTES: u64 = 85 * MB;
 
+/// The reason why the rows do not count.
+const HOST: &str = "the time of a present-day processor against the paper's of 1996: it cannot fail";
+
 /// Seconds per subquery, and as a share of the run's virtual time.
 fn cost(users: usize, fragments: u64) -> Result<(f64, f64), ReproError> {
     let mut best = (f64::INFINITY, f64::INFINITY);
@@ -47,15 +50,15 @@ pub(crate) fn find() -> Result<Part, ReproError> {
     let share = users.iter().chain(&fragments).map(|(_, share)| *share).fold(0.0, f64::max);
     let slowest = users.iter().chain(&fragments).map(|(time, _)| *time).fold(0.0, f64::max);
     let rows = vec![
-        row("overhead: share of execution time (under 1 %)".into(), 0.005, &[share], 1.0, Basis::Range, ""),
-        row("overhead: ms per subquery (under 30)".into(), 15.0, &[slowest * 1e3], 1.0, Basis::Range, ""),
+        row("overhead: share of execution time (under 1 %)".into(), 0.005, &[share], 1.0, Basis::Input, HOST),
+        row("overhead: ms per subquery (under 30)".into(), 15.0, &[slowest * 1e3], 1.0, Basis::Input, HOST),
         row(
             "overhead: cost of a subquery with 9 users over that with 1 (at most linear: under 9)".into(),
             4.5,
             &[users[8].0 / users[0].0],
             1.0,
-            Basis::Range,
-            "",
+            Basis::Input,
+            HOST,
         ),
         row(
             "overhead: cost of a subquery with 100 fragments over that with 10 (at most linear: under 10)"
@@ -63,8 +66,8 @@ pub(crate) fn find() -> Result<Part, ReproError> {
             5.0,
             &[fragments[4].0 / fragments[0].0],
             1.0,
-            Basis::Range,
-            "",
+            Basis::Input,
+            HOST,
         ),
     ];
     let point = |x: f64, time: f64| Point { x, y: time * 1e6, spread: (time * 1e6, time * 1e6) };

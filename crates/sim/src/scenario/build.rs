@@ -36,6 +36,15 @@ pub(super) fn check_paper(file: &ScenarioFile) -> Result<(), KeyError> {
     paper.policies.keys().try_for_each(|name| known(name, format!("paper.policies.{name}")))
 }
 
+/// The policies that are compared with the paper's, where their names differ.
+pub(super) fn compared(file: &ScenarioFile) -> Result<BTreeMap<String, PolicyName>, KeyError> {
+    let policy = |(name, policy): (&String, &String)| match policy.parse::<PolicyName>() {
+        Ok(policy) => Ok((name.clone(), policy)),
+        Err(error) => Err(KeyError::new(format!("compared.{name}"), error.to_string())),
+    };
+    file.compared.iter().map(policy).collect()
+}
+
 /// Builds a world and a recipe.
 pub(super) fn build(file: &ScenarioFile) -> Result<(World, Recipe), KeyError> {
     let tables: Result<Vec<TableInfo>, KeyError> =

@@ -23,6 +23,9 @@ pub struct ScenarioFile {
     pub notes: String,
     /// Names of sharing policies; by default all.
     pub policies: Option<Vec<String>>,
+    /// The policies that are compared with the paper's, by the paper's name, where their names differ.
+    #[serde(default)]
+    pub compared: BTreeMap<String, String>,
     pub seeds: Option<Seeds>,
     pub system: SystemFile,
     pub device: DeviceFile,
@@ -279,6 +282,8 @@ pub enum Basis {
     Reading,
     /// A parameter was chosen to give the value: it tests nothing.
     Fitted,
+    /// The measured value comes from the compared value itself, or cannot differ: it tests nothing.
+    Input,
 }
 
 impl fmt::Display for Basis {
@@ -288,14 +293,18 @@ impl fmt::Display for Basis {
             Basis::Range => "range",
             Basis::Reading => "reading",
             Basis::Fitted => "fitted",
+            Basis::Input => "input",
         })
     }
 }
 
 impl Basis {
-    /// True if the value can agree or disagree.
+    /// All bases, those that count first.
+    pub const ALL: [Basis; 5] = [Basis::Stated, Basis::Range, Basis::Reading, Basis::Fitted, Basis::Input];
+
+    /// True if the value counts: the paper gives a number or a range, and the measurement may differ.
     pub fn is_judged(self) -> bool {
-        self != Basis::Fitted
+        matches!(self, Basis::Stated | Basis::Range)
     }
 }
 
@@ -335,6 +344,9 @@ pub struct ExpectFile {
     pub paper: f64,
     /// The tolerated relative deviation from the paper's value.
     pub tolerance: Percent,
+    /// The paper's sentence.
+    #[serde(default)]
+    pub sentence: String,
     /// An explanation.
     #[serde(default)]
     pub note: String,

@@ -15,6 +15,7 @@ mod overrides;
 mod table;
 mod units;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use coscan_core::PolicyName;
@@ -44,6 +45,8 @@ pub struct Scenario {
     pub notes: String,
     /// The policies to compare.
     pub policies: Vec<PolicyName>,
+    /// The policies that are compared with the paper's, by the paper's name, where their names differ.
+    pub compared: BTreeMap<String, PolicyName>,
     /// Seeds: one run of each policy per seed.
     pub seeds: Vec<u64>,
     /// The points to run: one, or one per combination of swept values.
@@ -66,6 +69,14 @@ pub struct Point {
 }
 
 impl Scenario {
+    /// The paper's name of a policy: its own, unless the paper's policy of that name is compared with another
+    /// one.
+    pub fn name_in_paper(&self, policy: PolicyName) -> Option<&str> {
+        let other = self.compared.iter().find(|(_, compared)| **compared == policy);
+        let own = || (!self.compared.contains_key(policy.as_str())).then_some(policy.as_str());
+        other.map(|(name, _)| name.as_str()).or_else(own)
+    }
+
     /// Reads a scenario from a file, with settings on top.
     ///
     /// # Errors
@@ -102,12 +113,14 @@ impl Scenario {
         }
         let policies = build::policies(&file).map_err(|e| source.locate(e))?;
         build::check_paper(&file).map_err(|e| source.locate(e))?;
+        let compared = build::compared(&file).map_err(|e| source.locate(e))?;
         Ok(Scenario {
             name: file.name,
             title: file.title,
             source: file.source,
             notes: file.notes,
             policies,
+            compared,
             seeds: file.seeds.map_or_else(|| vec![1], |seeds| seeds.0),
             points,
             paper: file.paper,
