@@ -143,4 +143,11 @@ mod tests {
         assert!(committed.groups().iter().all(|(experiment, _)| known.contains(experiment)));
         assert!(committed.rows.iter().any(|row| row.judged));
     }
+
+    #[test]
+    fn every_committed_row_shows_a_sentence() {
+        let committed = committed();
+        let silent: Vec<&Row> = committed.rows.iter().filter(|row| row.sentence.is_empty()).collect();
+        assert!(silent.is_empty(), "{silent:#?}");
+    }
 }
