@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.limits import Limits
 
 POLICIES = ("relevance", "attach", "elevator", "normal")
-MORE_POLICIES = ("relevance-2004", "pbm", "pbm-sampling")
+MORE_POLICIES = ("attach-2004", "relevance-2007", "relevance-2004", "pbm", "pbm-sampling")
 PEERS = ("duckdb", "chdb", "polars", "datafusion")
 PLAIN = "plain"
 DEFAULT = (*POLICIES, PLAIN, *PEERS)
