@@ -7,17 +7,14 @@
 mod support;
 
 use coscan_core::policy::{Among, LoadChoice, SharingPolicy, first_victim};
-use coscan_core::registry::PolicyName;
 use coscan_core::scan::Scan;
 use coscan_core::sharing::relevance::Relevance;
 use coscan_core::sharing::relevance_2007::Relevance2007;
 use coscan_core::state::State;
 use coscan_core::table::Table;
-use coscan_core::{
-    AbmConfig, ChunkNo, ColumnLayout, ColumnNo, ColumnSet, PageNo, PartKey, ScanSpec, Storage, TableLayout,
-};
+use coscan_core::{ChunkNo, ColumnLayout, ColumnNo, ColumnSet, PageNo, PartKey, Storage, TableLayout};
 use fastrand::Rng;
-use support::{Consumer, MS, TABLE, World, scan_of, straddling};
+use support::{TABLE, World, stopped_world, straddling};
 
 const CASES: u64 = 4000;
 
@@ -171,23 +168,7 @@ fn layout(rng: &mut Rng) -> TableLayout {
 /// A random world stopped in the middle.
 fn stopped(rng: &mut Rng) -> World {
     let layout = layout(rng);
-    let mut config = AbmConfig::new(rng.u64(500..1500));
-    config.loads_in_flight_max = rng.u32(1..4);
-    let (chunks, all) = (layout.chunk_count(), layout.column_count());
-    let policy: PolicyName = "relevance-2007".parse().unwrap();
-    let mut world = World::new(policy, config, vec![layout]);
-    world.check = false;
-    world.bytes_per_ms = rng.u64(10..60);
-    for _ in 0..rng.u32(4..16) {
-        let mut wanted: Vec<u32> = (0..all).filter(|_| rng.bool()).collect();
-        wanted.push(rng.u32(0..all));
-        let from = rng.u32(0..chunks);
-        let spec = scan_of(TABLE, &wanted, [from..rng.u32(from..chunks) + 1].into_iter().collect());
-        let spec = ScanSpec { weight: rng.u32(1..4), ..spec };
-        world.start(rng.u64(0..40) * MS, spec, Consumer::Takes(rng.u64(1..30) * MS));
-    }
-    world.run_for(rng.usize(20..90));
-    world
+    stopped_world(rng, "relevance-2007", layout, 500..1500, |rng| rng.u32(1..4))
 }
 
 fn each_state(mut test: impl FnMut(&State, &Paper<'_>)) {

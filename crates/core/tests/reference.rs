@@ -7,14 +7,13 @@ mod support;
 use std::collections::BTreeSet;
 
 use coscan_core::policy::{Among, LoadChoice, SharingPolicy, first_victim};
-use coscan_core::registry::PolicyName;
 use coscan_core::scan::Scan;
 use coscan_core::sharing::relevance::Relevance;
 use coscan_core::sharing::relevance_2004::Relevance2004;
 use coscan_core::state::State;
-use coscan_core::{AbmConfig, ChunkNo, ColumnNo, ColumnSet, ScanId, Storage, TableLayout};
+use coscan_core::{ChunkNo, ColumnNo, ColumnSet, ScanId, Storage, TableLayout};
 use fastrand::Rng;
-use support::{Consumer, MS, TABLE, World, columns, dsm, rows, scan_of};
+use support::{TABLE, World, columns, dsm, rows, stopped_world};
 
 /// The reference: it reads the state chunk by chunk.
 struct Reference<'a> {
@@ -123,22 +122,7 @@ fn stopped(rng: &mut Rng, policy: &str) -> World {
         let widths: Vec<u64> = (0..rng.usize(2..6)).map(|_| rng.u64(5..80)).collect();
         dsm(rng.u32(5..40), &widths)
     };
-    let mut config = AbmConfig::new(rng.u64(400..1500));
-    config.loads_in_flight_max = rng.u32(1..4);
-    let (chunks, all) = (layout.chunk_count(), layout.column_count());
-    let mut world = World::new(policy.parse::<PolicyName>().unwrap(), config, vec![layout]);
-    world.check = false;
-    world.bytes_per_ms = rng.u64(10..60);
-    for _ in 0..rng.u32(4..16) {
-        let mut wanted: Vec<u32> = (0..all).filter(|_| rng.bool()).collect();
-        wanted.push(rng.u32(0..all));
-        let from = rng.u32(0..chunks);
-        let spec = scan_of(TABLE, &wanted, [from..rng.u32(from..chunks) + 1].into_iter().collect());
-        let at = rng.u64(0..40) * MS;
-        world.start(at, spec, Consumer::Takes(rng.u64(1..30) * MS));
-    }
-    world.run_for(rng.usize(20..90));
-    world
+    stopped_world(rng, policy, layout, 400..1500, |_| 1)
 }
 
 const CASES: u64 = 1500;

@@ -39,7 +39,7 @@
 //! again. **Cost:** a decision is linear in scans, interest classes and chunks that point reads wait for. For
 //! a scan with matching chunks it is also linear in the matching chunks of up to 256 of its chunks.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 
 use super::candidates::{first_unsupplied, freshly_decoded, in_order_windows, lacks, least_wanted, parts_of};
@@ -77,7 +77,7 @@ impl Ratio {
 }
 
 /// queryRelevance(q) (Fig. 3). `None` if the scan is not starved.
-pub(crate) fn query_relevance(state: &State, scan: &Scan, running: u64) -> Option<i128> {
+fn query_relevance(state: &State, scan: &Scan, running: u64) -> Option<i128> {
     state.interest(scan).starved().then(|| relevance_among(state, scan, running))
 }
 
@@ -96,11 +96,9 @@ pub(crate) fn relevance_among(state: &State, scan: &Scan, running: u64) -> i128 
     waited - needed * unit / weight
 }
 
-/// The effect of a load: the starved scans that it helps, all scans that want the chunk, and the columns that
-/// it reads.
+/// The effect of a load: the starved scans that it helps, and the columns that it reads.
 struct Gain {
     starved: u64,
-    all: u64,
     /// The columns that it completes.
     columns: ColumnSet,
     /// The completed columns that it has to read.
@@ -120,14 +118,14 @@ fn gain(table: &Table, class: &Class, own: &ColumnSet, mut starved: u64) -> Gain
         }
     }
     let missing = class.key.missing(&columns);
-    Gain { starved, all: u64::from(class.key.interested.len()), columns, missing }
+    Gain { starved, columns, missing }
 }
 
 impl Gain {
     /// The load relevance (Fig. 3, 11).
-    fn ratio(&self, table: &Table) -> Ratio {
+    fn ratio(&self, table: &Table, class: &Class) -> Ratio {
         match table.layout().storage() {
-            Storage::Row => Ratio::new(self.starved * u64::from(table.running()) + self.all, 1),
+            Storage::Row => relevance_of_rows(table, class, self.starved),
             Storage::Column => Ratio::new(self.starved, table.width(&self.missing)),
         }
     }
@@ -137,17 +135,18 @@ impl Gain {
 /// 11). `None` if the chunks lack nothing.
 pub(crate) fn load_relevance(table: &Table, class: &Class, scan: &Interest) -> Option<(Ratio, ColumnSet)> {
     let gain = gain(table, class, &scan.columns, u64::from(scan.in_order));
-    (!gain.missing.is_empty()).then(|| (gain.ratio(table), gain.columns))
+    (!gain.missing.is_empty()).then(|| (gain.ratio(table, class), gain.columns))
 }
 
 /// [`load_relevance`] for a chunk of a scan with all its matching chunks: scans helped in any of the tables,
 /// over all bytes.
 fn load_relevance_with_matching(state: &State, scan: &Scan, chunk: ChunkNo) -> (Ratio, ColumnSet) {
     let table = state.table(scan.table);
-    let own = gain(table, table.class_of(chunk), &scan.columns, u64::from(scan.in_order()));
+    let class = table.class_of(chunk);
+    let own = gain(table, class, &scan.columns, u64::from(scan.in_order()));
     let mut ratio = match own.missing.is_empty() {
         true => Ratio { over: 0, under: 0 },
-        false => own.ratio(table),
+        false => own.ratio(table, class),
     };
     for parts in state.matching(scan, chunk) {
         let table = state.table(parts.table);
@@ -159,7 +158,7 @@ fn load_relevance_with_matching(state: &State, scan: &Scan, chunk: ChunkNo) -> (
         let starved = helps.starved.saturating_sub(itself.count() as u64);
         let missing = class.key.missing(&parts.columns);
         if !missing.is_empty() {
-            let more = Gain { starved, missing, ..helps }.ratio(table);
+            let more = Gain { starved, missing, ..helps }.ratio(table, class);
             ratio = Ratio { over: ratio.over + more.over, under: ratio.under + more.under };
         }
     }
@@ -182,10 +181,7 @@ fn with_points(table: &Table, ratio: Ratio, reads: u32) -> Ratio {
 pub(crate) fn keep_relevance(table: &Table, class: &Class) -> Ratio {
     let close = class.key.interested.intersection(table.almost_starved());
     match table.layout().storage() {
-        Storage::Row => {
-            let all = u64::from(class.key.interested.len());
-            Ratio::new(u64::from(close.len()) * u64::from(table.running()) + all, 1)
-        }
+        Storage::Row => relevance_of_rows(table, class, u64::from(close.len())),
         Storage::Column => {
             let (mut scans, mut used) = (0, ColumnSet::new());
             for (columns, slots) in table.groups() {
@@ -201,8 +197,48 @@ pub(crate) fn keep_relevance(table: &Table, class: &Class) -> Ratio {
     }
 }
 
+/// The relevance of a chunk in row storage (Fig. 3): `urgent` of the scans that want it decide, then all of them.
+pub(crate) fn relevance_of_rows(table: &Table, class: &Class, urgent: u64) -> Ratio {
+    Ratio::new(urgent * u64::from(table.running()) + u64::from(class.key.interested.len()), 1)
+}
+
+/// The load for the starved scan of the highest queryRelevance for which `chunk_for` finds a chunk: Fig. 3,
+/// chooseQueryToProcess.
+pub(crate) fn load_for_most_urgent(
+    state: &State,
+    among: Among,
+    chunk_for: impl Fn(&Scan) -> Option<LoadChoice>,
+) -> Option<LoadChoice> {
+    let running = running(state);
+    let mut tried: BTreeSet<ScanId> = BTreeSet::new();
+    loop {
+        let (_, Reverse(id)) = state
+            .scans()
+            .filter(|scan| !tried.contains(&scan.id) && among.admits(state, scan) && could_load(state, scan))
+            .filter_map(|scan| Some((query_relevance(state, scan, running)?, Reverse(scan.id))))
+            .max()?;
+        if let Some(choice) = chunk_for(state.scan(id)) {
+            return Some(choice);
+        }
+        tried.insert(id);
+    }
+}
+
+/// Returns whether findFreeSlot may evict the chunks of this class although a scan wants them: they are not in
+/// use, not available to the scan that triggers the eviction, and not useful to a starved scan.
+pub(crate) fn may_be_evicted(id: TableId, table: &Table, class: &Class, trigger: Option<&Scan>) -> bool {
+    let needed_by_trigger = trigger.is_some_and(|scan| {
+        scan.interests_in(id).any(|(slot, columns)| {
+            class.key.interested.contains(slot) && class.key.is_available_to(slot, columns)
+        })
+    });
+    let idle = !class.key.pinned && class.key.arriving.is_empty();
+    let cached = class.wanted.intersects(&class.key.resident);
+    cached && idle && !needed_by_trigger && !useful_to_starved(table, class)
+}
+
 /// Returns whether a starved scan could be handed this class's chunks.
-pub(crate) fn useful_to_starved(table: &Table, class: &Class) -> bool {
+fn useful_to_starved(table: &Table, class: &Class) -> bool {
     let mut starved = class.key.interested.intersection(table.starved());
     starved.subtract(&class.key.unmatched);
     let served_by = |columns: &ColumnSet| class.key.resident.is_superset(columns);
@@ -277,15 +313,7 @@ impl Relevance {
         let mut order = Vec::new();
         for (id, table) in state.tables() {
             for class in table.classes().iter() {
-                let needed_by_trigger = trigger.is_some_and(|scan| {
-                    let mut reads = scan.interests_in(id);
-                    reads.any(|(slot, columns)| {
-                        class.key.interested.contains(slot) && class.key.is_available_to(slot, columns)
-                    })
-                });
-                let idle = !class.key.pinned && class.key.arriving.is_empty();
-                let cached = class.wanted.intersects(&class.key.resident);
-                if cached && idle && !needed_by_trigger && !useful_to_starved(table, class) {
+                if may_be_evicted(id, table, class, trigger) {
                     order.push((keep_relevance(table, class), class.key.interested.len(), id, class));
                 }
             }
@@ -317,23 +345,7 @@ impl SharingPolicy for Relevance {
     }
 
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
-        let running = running(state);
-        let mut tried: BTreeSet<ScanId> = BTreeSet::new();
-        loop {
-            let best = state
-                .scans()
-                .filter(|scan| {
-                    !tried.contains(&scan.id) && among.admits(state, scan) && could_load(state, scan)
-                })
-                .filter_map(|scan| {
-                    Some((query_relevance(state, scan, running)?, std::cmp::Reverse(scan.id), scan))
-                })
-                .max_by_key(|(relevance, id, _)| (*relevance, *id))?;
-            if let Some(choice) = self.chunk_for(state, best.2) {
-                return Some(choice);
-            }
-            tried.insert(best.2.id);
-        }
+        load_for_most_urgent(state, among, |scan| self.chunk_for(state, scan))
     }
 
     fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>) {
@@ -353,6 +365,6 @@ impl SharingPolicy for Relevance {
 
 /// Returns whether a part that the scan needs is neither resident nor arriving. Always true for scans in
 /// table order.
-pub(crate) fn could_load(state: &State, scan: &Scan) -> bool {
+fn could_load(state: &State, scan: &Scan) -> bool {
     scan.in_order() || state.interest(scan).reach.supplied < scan.chunks_needed()
 }

@@ -20,12 +20,13 @@
 //! **Bounded wait:** as in `relevance`. **Cost:** a decision is linear in the chunks of all tables times scans.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeSet;
 
 use super::candidates::{deliverable, first_unsupplied, in_order_windows, lacks, next_in_order};
-use super::relevance::{Ratio, could_load, query_relevance, relevance_among, running, useful_to_starved};
+use super::relevance::{
+    Ratio, load_for_most_urgent, may_be_evicted, relevance_among, relevance_of_rows, running,
+};
 use crate::eviction::Victims;
-use crate::ids::{ChunkNo, ScanId, TableId};
+use crate::ids::{ChunkNo, TableId};
 use crate::interest::{Class, SlotSet};
 use crate::layout::Storage;
 use crate::part::PartKey;
@@ -68,9 +69,7 @@ fn load_relevance(state: &State, scan: &Scan, class: &Class, chunk: ChunkNo) -> 
     let table = state.table(scan.table);
     let starved = class.key.interested.intersection(table.starved());
     if table.layout().storage() == Storage::Row {
-        let all = u64::from(class.key.interested.len());
-        let relevance = u64::from(starved.len()) * u64::from(table.running()) + all;
-        return (Ratio::new(relevance, 1), scan.columns.clone());
+        return (relevance_of_rows(table, class, u64::from(starved.len())), scan.columns.clone());
     }
     let (scans, mut columns) = overlapping(table, &starved, &scan.columns);
     columns.union_with(&scan.columns);
@@ -84,10 +83,7 @@ fn load_relevance(state: &State, scan: &Scan, class: &Class, chunk: ChunkNo) -> 
 fn keep_relevance(table: &Table, class: &Class, chunk: ChunkNo) -> Ratio {
     let close = class.key.interested.intersection(table.almost_starved());
     match table.layout().storage() {
-        Storage::Row => {
-            let all = u64::from(class.key.interested.len());
-            Ratio::new(u64::from(close.len()) * u64::from(table.running()) + all, 1)
-        }
+        Storage::Row => relevance_of_rows(table, class, u64::from(close.len())),
         Storage::Column => {
             let all = ColumnSet::first(table.layout().column_count());
             let (scans, columns) = overlapping(table, &close, &all);
@@ -127,14 +123,7 @@ impl Relevance2007 {
         let mut order = Vec::new();
         for (id, table) in state.tables() {
             for class in table.classes().iter() {
-                let interesting = trigger.is_some_and(|scan| {
-                    scan.interests_in(id).any(|(slot, columns)| {
-                        class.key.interested.contains(slot) && class.key.is_available_to(slot, columns)
-                    })
-                });
-                let idle = !class.key.pinned && class.key.arriving.is_empty();
-                let cached = class.wanted.intersects(&class.key.resident);
-                if !cached || !idle || interesting || useful_to_starved(table, class) {
+                if !may_be_evicted(id, table, class, trigger) {
                     continue;
                 }
                 let wanted_by = class.key.interested.len();
@@ -173,20 +162,7 @@ impl SharingPolicy for Relevance2007 {
 
     /// chooseQueryToProcess, and the chunk for it.
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
-        let running = running(state);
-        let mut tried: BTreeSet<ScanId> = BTreeSet::new();
-        loop {
-            let (_, Reverse(id)) = state
-                .scans()
-                .filter(|scan| !tried.contains(&scan.id))
-                .filter(|scan| among.admits(state, scan) && could_load(state, scan))
-                .filter_map(|scan| Some((query_relevance(state, scan, running)?, Reverse(scan.id))))
-                .max()?;
-            if let Some(choice) = self.chunk_for(state, state.scan(id)) {
-                return Some(choice);
-            }
-            tried.insert(id);
-        }
+        load_for_most_urgent(state, among, |scan| self.chunk_for(state, scan))
     }
 
     /// findFreeSlot, after columns that no scan wants (section 6.2).

@@ -10,8 +10,9 @@ use std::fmt::Write;
 
 use coscan_core::{
     Abm, AbmConfig, Action, ChunkNo, ChunkSet, ColumnLayout, ColumnNo, ColumnSet, DeliveryOrder, Event,
-    FailReason, Instant, LoadId, Policy, ScanId, ScanSpec, TableId, TableLayout, WorkerNo,
+    FailReason, Instant, LoadId, Policy, PolicyName, ScanId, ScanSpec, TableId, TableLayout, WorkerNo,
 };
+use fastrand::Rng;
 
 pub const MS: u64 = 1_000_000;
 pub const TABLE: TableId = TableId(0);
@@ -397,4 +398,30 @@ impl Drop for World {
             eprintln!("the last events before the failure:\n{}", tail(&self.trace));
         }
     }
+}
+
+/// A world of random scans of one table, stopped in the middle. The buffer has a size in this range.
+pub fn stopped_world(
+    rng: &mut Rng,
+    policy: &str,
+    layout: TableLayout,
+    buffer: std::ops::Range<u64>,
+    weight: impl Fn(&mut Rng) -> u32,
+) -> World {
+    let mut config = AbmConfig::new(rng.u64(buffer));
+    config.loads_in_flight_max = rng.u32(1..4);
+    let (chunks, all) = (layout.chunk_count(), layout.column_count());
+    let mut world = World::new(policy.parse::<PolicyName>().unwrap(), config, vec![layout]);
+    world.check = false;
+    world.bytes_per_ms = rng.u64(10..60);
+    for _ in 0..rng.u32(4..16) {
+        let mut wanted: Vec<u32> = (0..all).filter(|_| rng.bool()).collect();
+        wanted.push(rng.u32(0..all));
+        let from = rng.u32(0..chunks);
+        let spec = scan_of(TABLE, &wanted, [from..rng.u32(from..chunks) + 1].into_iter().collect());
+        let spec = ScanSpec { weight: weight(rng), ..spec };
+        world.start(rng.u64(0..40) * MS, spec, Consumer::Takes(rng.u64(1..30) * MS));
+    }
+    world.run_for(rng.usize(20..90));
+    world
 }
