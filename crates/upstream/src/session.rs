@@ -132,7 +132,7 @@ pub const STEPS: &[Step] = &[
         file: "logical/moving_frames.rs",
         rules: &["moving_frames"],
         needs: "types of arguments",
-        guarantees: "sums of floating-point numbers over moving frames subtract nothing",
+        guarantees: "results over moving frames claim no order, and sums of floating-point numbers subtract nothing",
         add: Add::Analyzer(with_moving_frames),
     },
     Step {

@@ -25,6 +25,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
 
+use super::usual::as_usual;
+
 /// The names of the functions in plans, minimum and maximum. They differ from DataFusion's: by these names
 /// DataFusion knows that rows not greater than the current maximum need not be read.
 pub const NAMES: [&str; 2] = ["min_of_floats", "max_of_floats"];
@@ -131,40 +133,10 @@ impl AggregateUDFImpl for FloatExtremum {
         NAMES[self.of as usize]
     }
 
-    fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.usual.schema_name(params)
-    }
+    as_usual!();
 
     fn human_display(&self, params: &AggregateFunctionParams) -> Result<String> {
         self.usual.human_display(params)
-    }
-
-    fn display_name(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.usual.display_name(params)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.usual.signature()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.usual.coerce_types(types)
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.usual.return_type(types)
-    }
-
-    fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
-        self.usual.return_field(fields)
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.usual.state_fields(args)
-    }
-
-    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        self.usual.accumulator(args)
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
@@ -180,10 +152,6 @@ impl AggregateUDFImpl for FloatExtremum {
             // DataFusion may have changed the type of the argument.
             _ => self.usual.create_groups_accumulator(args)?,
         })
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.usual.order_sensitivity()
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

@@ -16,3 +16,4 @@ pub(crate) mod null_lists;
 pub(crate) mod rounded;
 pub(crate) mod subqueries;
 pub(crate) mod subquery_columns;
+mod usual;

@@ -27,6 +27,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 
+use super::usual::as_usual;
+
 /// The functions of which DataFusion subtracts rows, except those that compare values or count them.
 const FUNCTIONS: [&str; 17] = [
     "sum",
@@ -103,44 +105,14 @@ impl AggregateUDFImpl for InFrame {
         self.usual.name()
     }
 
-    fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.usual.schema_name(params)
-    }
+    as_usual!();
 
     fn window_function_schema_name(&self, params: &WindowFunctionParams) -> Result<String> {
         self.usual.window_function_schema_name(params)
     }
 
-    fn display_name(&self, params: &AggregateFunctionParams) -> Result<String> {
-        self.usual.display_name(params)
-    }
-
     fn window_function_display_name(&self, params: &WindowFunctionParams) -> Result<String> {
         self.usual.window_function_display_name(params)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.usual.signature()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.usual.coerce_types(types)
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.usual.return_type(types)
-    }
-
-    fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
-        self.usual.return_field(fields)
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.usual.state_fields(args)
-    }
-
-    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        self.usual.accumulator(args)
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -160,10 +132,6 @@ impl AggregateUDFImpl for InFrame {
 
     fn supports_null_handling_clause(&self) -> bool {
         self.usual.supports_null_handling_clause()
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.usual.order_sensitivity()
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

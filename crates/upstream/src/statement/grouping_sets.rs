@@ -47,8 +47,8 @@ fn in_set(key: &Expr, items: &[SelectItem]) -> Option<Expr> {
         return Some(key.clone());
     };
     let before = position.parse::<usize>().ok()?.checked_sub(1)?;
-    let is_expr = |item: &SelectItem| expr_of(item).is_some();
-    items.iter().take(before).all(is_expr).then(|| items.get(before).and_then(expr_of).cloned())?
+    let exprs: Option<Vec<&Expr>> = items.get(..=before)?.iter().map(expr_of).collect();
+    exprs?.pop().cloned()
 }
 
 fn expr_of(item: &SelectItem) -> Option<&Expr> {

@@ -1,6 +1,7 @@
 //! Corrections of parsed statements that DataFusion 55 does not know or misreads.
 
 use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::sqlparser::ast::VisitMut;
 
 use crate::statement::{counted_sets, grouping_sets, precedence, row_values};
 
@@ -10,21 +11,20 @@ use crate::statement::{counted_sets, grouping_sets, precedence, row_values};
 /// their rows.
 pub fn mend_statement(statement: &mut Statement) {
     match statement {
-        Statement::Statement(statement) => {
-            precedence::group(statement);
-            row_values::compare(statement);
-            counted_sets::mark(statement);
-            grouping_sets::separate(statement);
-        }
+        Statement::Statement(statement) => mend(statement),
         Statement::CopyTo(copy) => {
             if let CopyToSource::Query(query) = &mut copy.source {
-                precedence::group(query);
-                row_values::compare(query);
-                counted_sets::mark(query);
-                grouping_sets::separate(query);
+                mend(query);
             }
         }
         Statement::Explain(explain) => mend_statement(&mut explain.statement),
         Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
     }
+}
+
+fn mend<T: VisitMut>(statement: &mut T) {
+    precedence::group(statement);
+    row_values::compare(statement);
+    counted_sets::mark(statement);
+    grouping_sets::separate(statement);
 }
