@@ -1,5 +1,6 @@
 //! The host's status, forecasts of lists, and removal of cached copies on request.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,10 +36,10 @@ impl Shared {
     /// queries want.
     pub(crate) fn forget(self: &Arc<Self>, files: &[Fragment]) -> Vec<Fragment> {
         let mut state = self.state();
+        let mut files: BTreeSet<&Fragment> = files.iter().collect();
         let (_, wanted) = self.drop_cached(&mut state, |fragment| files.contains(fragment));
-        for file in files.iter().filter(|file| !wanted.contains(file)) {
-            self.fetcher.cache.forget(file);
-        }
+        files.retain(|file| !wanted.contains(file));
+        files.into_iter().for_each(|file| self.fetcher.cache.forget(file));
         wanted
     }
 

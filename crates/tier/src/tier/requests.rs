@@ -1,8 +1,8 @@
 //! Requests of other processes to the process that has a tier: restore files and keep their footers, drop copies.
 //!
 //! A request is a file in the folder `requests` of the cache. Its name is the process that asks and the number of its
-//! request, and that process locks it while it waits. The answer is written beside it. A request whose lock is free belongs to a process that
-//! has ended, and is cancelled.
+//! request, and that process locks it while it waits. The answer is written beside it. A request whose lock is free
+//! belongs to a process that has ended, and is cancelled.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -198,6 +198,16 @@ async fn what_datafusion_cannot_decode_leaves_the_cache() {
     assert_eq!(found.unwrap(), [RIGHT]);
 }
 
+/// Restores these bytes instead of those of `000.parquet`, with their time.
+fn restored_as(hsm: &Hsm, dir: &tempfile::TempDir, bytes: &[u8]) {
+    fs::create_dir(dir.path().join("wrong")).unwrap();
+    fs::write(dir.path().join("wrong/000.parquet"), bytes).unwrap();
+    hsm.lie(Some(
+        "[ -e $dir/wrong/${file##*/} ] && contents=$dir/wrong/${file##*/}; \
+        cp $contents $1.new; touch -r $1 $1.new; mv -f $1.new $1; exit 0",
+    ));
+}
+
 /// Wrong bytes that can be decoded: a person drops the copy, and no part of it stays in memory either.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_dropped_copy_is_read_again() {
@@ -208,12 +218,7 @@ async fn nothing_of_a_dropped_copy_is_read_again() {
     let ids = [7_i64, 8, 9].map(i64::to_le_bytes).concat();
     let at = bytes.windows(ids.len()).position(|window| window == ids).expect("plain numbers");
     bytes[at] += 100;
-    fs::create_dir(dir.path().join("wrong")).unwrap();
-    fs::write(dir.path().join("wrong/000.parquet"), bytes).unwrap();
-    hsm.lie(Some(
-        "[ -e $dir/wrong/${file##*/} ] && contents=$dir/wrong/${file##*/}; \
-        cp $contents $1.new; touch -r $1 $1.new; mv -f $1.new $1; exit 0",
-    ));
+    restored_as(&hsm, &dir, &bytes);
     let tiers = Tiers::open([config.clone()]).unwrap();
     let coscan = over(&tiers);
     declared(&coscan.ctx, &hsm).await;
@@ -237,12 +242,7 @@ async fn the_footer_of_a_wrong_copy_is_kept_again() {
     let created_by = b"parquet-rs version";
     let at = bytes.windows(created_by.len()).rposition(|window| window == created_by).expect("a footer");
     bytes[at] = b'P';
-    fs::create_dir(dir.path().join("wrong")).unwrap();
-    fs::write(dir.path().join("wrong/000.parquet"), bytes).unwrap();
-    hsm.lie(Some(
-        "[ -e $dir/wrong/${file##*/} ] && contents=$dir/wrong/${file##*/}; \
-        cp $contents $1.new; touch -r $1 $1.new; mv -f $1.new $1; exit 0",
-    ));
+    restored_as(&hsm, &dir, &bytes);
     let tiers = Tiers::open([config.clone()]).unwrap();
     let coscan = over(&tiers);
     declared(&coscan.ctx, &hsm).await;
