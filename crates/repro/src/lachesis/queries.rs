@@ -16,6 +16,8 @@ const TRAFFIC: [f64; 3] = [0.0, 25.0, 150.0];
 const PREFETCH_PAGES: u64 = 48;
 /// Scale of the benchmark (stated).
 const SCALE: u64 = 10;
+/// The tolerance of times that the paper finds changed by a few percent.
+const CLOSE: f64 = 0.05;
 
 /// One query: by seed and traffic, seconds with fixed extents and with extents between boundaries.
 struct Query {
@@ -37,9 +39,6 @@ pub(super) struct Queries {
 }
 
 /// The volume in both layouts.
-/// The tolerance of times that the paper finds changed by a few percent.
-const CLOSE: f64 = 0.05;
-
 struct Volume {
     reading: Reading,
     disk: HardDiskModel,
