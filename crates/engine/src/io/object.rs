@@ -213,9 +213,10 @@ impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
             if seen.iter().all(|meta| mark_of(mark, meta) == kept) {
                 return Err(ReadError::Replaced(detail));
             }
-            let (one, two) = (self.whole().await?, self.whole().await?);
-            let (GetResult { meta, range, attributes, .. }, bytes) = two;
-            if one.1 != bytes {
+            let (one, bytes_of_one) = self.whole().await?;
+            let (two, bytes) = self.whole_of_another(mark, &one.meta).await?;
+            let GetResult { meta, range, attributes, .. } = two;
+            if mark_of(mark, &one.meta) == mark_of(mark, &meta) || bytes_of_one != bytes {
                 return Err(ReadError::Replaced(detail));
             }
             tracing::info!(object = %opened.location, ?mark, "the store gives other marks for the same bytes: they prove nothing");
@@ -226,8 +227,12 @@ impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
                     return Ok(GetResult { payload, meta, range, attributes });
                 }
                 Verdict::Replaced(detail) => return Err(ReadError::Replaced(detail)),
-                // Without tags, the time decides.
-                Verdict::Doubtful(other, why) => (mark, detail) = (other, why),
+                // Without tags, the time decides. Answers from before a replacement have the known time.
+                Verdict::Doubtful(other, why) => {
+                    (mark, detail) = (other, why);
+                    seen.retain(|meta| quirks.compare(meta, opened) != Verdict::Same);
+                    seen.push(meta);
+                }
             }
         }
     }
@@ -244,6 +249,21 @@ impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
                     tries += 1;
                 }
                 outcome => return outcome,
+            }
+        }
+    }
+
+    /// An answer with all its bytes, whose mark is not that of `other`, if the store gives another one soon.
+    async fn whole_of_another(&self, mark: Mark, other: &ObjectMeta) -> Result<(GetResult, Bytes), ReadError> {
+        let mut asked = 0;
+        loop {
+            if mark == Mark::Time {
+                (self.pause)(BETWEEN).await;
+            }
+            let answer = self.whole().await?;
+            asked += 1;
+            if asked > ASKED_AGAIN || mark_of(mark, &answer.0.meta) != mark_of(mark, other) {
+                return Ok(answer);
             }
         }
     }

@@ -8,9 +8,9 @@
 //! - Another size, or another version id, is a replacement.
 //! - Tags are compared without weakness, quotes and the suffixes of encodings; times in whole seconds.
 //! - Another mark is a replacement if the store repeats it when it is asked again. It is asked more often if
-//!   tags and times disagree. If a later answer has the known mark, that answer is taken. If every answer has
-//!   another mark, and the bytes are the same, this kind of mark proves nothing in this store, and is ignored
-//!   from then on.
+//!   tags and times disagree. If a later answer has the known mark, that answer is taken. If the answers have
+//!   several other marks, and two answers with different marks have the same bytes, this kind of mark proves
+//!   nothing in this store, and is ignored from then on.
 //!
 //! This module makes no requests; [`super::object`] does.
 
