@@ -15,6 +15,7 @@ mod eligibility;
 mod error;
 mod file;
 mod held_back;
+mod interrupt;
 mod kept_bytes;
 mod key_filter;
 mod load_control;
@@ -32,6 +33,7 @@ mod table;
 
 pub use coscan_upstream::{sql, with_all_digits};
 pub use error::{engine_error, from_engine};
+pub use interrupt::{Interrupt, Interruptible, check_interrupt, in_parts, install_interrupts};
 pub use load_control::{anonymous_bytes, default_query_memory, is_merge};
 pub use made_once::MadeOnce;
 pub use options::CoscanOptions;

@@ -5,25 +5,28 @@
 //! column's dictionary can answer. Comparisons of integers with constants are ranges (`ranges.rs`).
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_operators::{Found, Part, searched_likes};
-use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
+use datafusion::arrow::array::{Array, BooleanArray, BooleanBufferBuilder, RecordBatch};
 use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
 use datafusion::arrow::compute::{filter_record_batch, prep_null_mask_filter};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::util::bit_util::set_bit;
 use datafusion::common::cast::as_boolean_array;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::file::dictionaries::{Answers, keyed};
 use crate::file::packed::unpacked_batch;
 use crate::file::ranges::IntegerRange;
 use crate::file::shared_answers::Conjunct;
+use crate::interrupt::in_parts;
 
 /// A condition on rows of the scan's batches.
 #[derive(Debug)]
@@ -295,10 +298,34 @@ pub(crate) fn spread(bits: &BooleanBuffer, left: &BooleanBuffer) -> BooleanBuffe
     BooleanBuffer::new(spread.into(), 0, bits.len())
 }
 
-/// Returns the rows for which a condition is true, neither false nor null.
+/// Returns the rows for which a condition is true, neither false nor null. A condition that may be slow is evaluated in
+/// parts, so that it can be interrupted.
 pub(crate) fn is_true(condition: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanBuffer> {
+    if !may_be_slow(condition) {
+        return is_true_at_once(condition, batch);
+    }
+    let mut bits = BooleanBufferBuilder::new(batch.num_rows());
+    let part = |rows: Range<usize>| is_true_at_once(condition, &batch.slice(rows.start, rows.len()));
+    in_parts(batch.num_rows(), part)?.iter().for_each(|part| bits.append_buffer(part));
+    Ok(bits.finish())
+}
+
+fn is_true_at_once(condition: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanBuffer> {
     let matches = condition.evaluate(batch)?.into_array(batch.num_rows())?;
     Ok(without_nulls(as_boolean_array(&matches)?))
+}
+
+/// Returns whether the time for a value may grow faster than its length: regular expressions and functions.
+fn may_be_slow(condition: &Arc<dyn PhysicalExpr>) -> bool {
+    let is_slow = |expr: &Arc<dyn PhysicalExpr>| {
+        let is_pattern = |op: &Operator| {
+            use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
+            matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
+        };
+        Ok(expr.downcast_ref::<BinaryExpr>().is_some_and(|binary| is_pattern(binary.op()))
+            || expr.downcast_ref::<ScalarFunctionExpr>().is_some())
+    };
+    condition.exists(is_slow).unwrap_or(true)
 }
 
 fn without_nulls(matches: &BooleanArray) -> BooleanBuffer {
