@@ -56,8 +56,14 @@ pub struct ServeConfig {
     pub max_connections: usize,
     /// Concurrent connections from one address.
     pub max_connections_per_address: usize,
+    /// Connections of `max_connections` that only administrators get.
+    pub reserved_connections: usize,
+    /// Concurrent connections whose client has not logged in yet.
+    pub max_logins: usize,
     /// Concurrently running queries. Others wait for their turn.
     pub max_queries: usize,
+    /// Queries of `max_queries` that only administrators run.
+    pub reserved_queries: usize,
     /// Maximum time from the start of a connection to its login.
     pub handshake_timeout: Duration,
     /// Maximum time for which a client may leave a result unread. Then its query is stopped.
@@ -72,6 +78,8 @@ pub struct ServeConfig {
     pub drain_timeout: Duration,
     /// The file of the audit log, with one JSON object per line.
     pub audit_log: Option<PathBuf>,
+    /// Set if logins and statements are refused while the audit log cannot be written.
+    pub audit_must_work: bool,
     /// Default limits of a user.
     pub limits: Limits,
 }
@@ -95,7 +103,10 @@ impl Default for ServeConfig {
             insecure: false,
             max_connections: 2000,
             max_connections_per_address: 2000,
+            reserved_connections: 8,
+            max_logins: 200,
             max_queries: 400,
+            reserved_queries: 4,
             handshake_timeout: Duration::from_secs(10),
             stalled_client_timeout: Duration::from_secs(300),
             idle_timeout: Duration::ZERO,
@@ -103,6 +114,7 @@ impl Default for ServeConfig {
             token_lifetime: Duration::from_secs(12 * 3600),
             drain_timeout: Duration::from_secs(30),
             audit_log: None,
+            audit_must_work: true,
             limits: Limits::default(),
         }
     }

@@ -12,8 +12,8 @@ use crate::access::{AccessError, Attempts, Audit, Role, Tokens, User, Users};
 use crate::cancel_keys::CancelKeys;
 use crate::config::ServeConfig;
 use crate::error::ServeError;
-use crate::sql::{self, Protocol, Registry, Session, SessionBase, Sources, Tables, TablesChange};
-use crate::transport::Connections;
+use crate::sql::{self, Protocol, Registry, Session, SessionBase, Sources, Stop, Tables, TablesChange};
+use crate::transport::{Connections, Over};
 
 /// The user that failures of bearer tokens count for: an invalid token names no user.
 const BY_TOKEN: &str = "";
@@ -42,7 +42,7 @@ impl State {
     /// Checks the settings, reads users and opens tables.
     pub(crate) async fn new(mut config: ServeConfig, coscan: CoscanContext) -> Result<Self, ServeError> {
         config.check()?;
-        let audit = Arc::new(Audit::open(config.audit_log.as_deref())?);
+        let audit = Arc::new(Audit::open(config.audit_log.as_deref(), config.audit_must_work)?);
         let users = Users::none();
         if let Some(path) = &config.users {
             users.reload(path, &config.limits)?;
@@ -143,7 +143,7 @@ impl State {
         self.may_try(peer, name)?;
         match user.filter(|_| fits) {
             Some(user) => {
-                self.logged_in(&user, peer);
+                self.attempts.succeeded(peer.ip(), &user.name);
                 Ok(user)
             }
             None => Err(self.refused(name, peer)),
@@ -164,7 +164,7 @@ impl State {
 
     /// Issues a bearer token for a user that is logged in.
     pub fn give_token(&self, user: &User) -> String {
-        self.tokens.give(&user.name, self.config.token_lifetime, Instant::now())
+        self.tokens.give(user, self.config.token_lifetime, Instant::now())
     }
 
     /// Authenticates a user by a bearer token.
@@ -181,6 +181,7 @@ impl State {
         });
         user.ok_or_else(|| {
             self.attempts.failed(peer.ip(), BY_TOKEN, Instant::now());
+            self.audit_refusal(BY_TOKEN, peer, "token");
             AccessError::BadToken
         })
     }
@@ -212,30 +213,83 @@ impl State {
     }
 
     pub(crate) fn may_try(&self, peer: SocketAddr, name: &str) -> Result<(), AccessError> {
-        self.attempts.may_try(peer.ip(), name, Instant::now())
+        let may_try = self.attempts.may_try(peer.ip(), name, Instant::now());
+        may_try.inspect_err(|_| self.audit_refusal(name, peer, "too many failures"))
     }
 
-    /// Records a successful login.
-    pub(crate) fn logged_in(&self, user: &User, peer: SocketAddr) {
+    /// Records that a user proved its password.
+    pub(crate) fn proved(&self, user: &User, peer: SocketAddr) {
         self.attempts.succeeded(peer.ip(), &user.name);
-        self.audit().write("login", &user.name, &[("peer", peer.to_string().into())]);
+    }
+
+    /// Counts the connection of an authenticated HTTP request for its user. The first login over a connection is
+    /// written to the audit log.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many connections, or the audit log cannot be written.
+    pub(crate) fn admitted(
+        &self,
+        request: &axum::extract::Request,
+        user: &User,
+        peer: SocketAddr,
+        protocol: Protocol,
+    ) -> Result<(), AccessError> {
+        match Over::log_in(request, user)? {
+            true => self.audit_login(user, peer, protocol),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes a login to the audit log.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be written and `audit-failure` is `refuse`.
+    pub(crate) fn audit_login(
+        &self,
+        user: &User,
+        peer: SocketAddr,
+        protocol: Protocol,
+    ) -> Result<(), AccessError> {
+        let more = [("peer", peer.to_string().into()), ("protocol", protocol.as_str().into())];
+        self.audit().write("login", &user.name, &more);
+        if self.audit().may_go_on() { Ok(()) } else { Err(AccessError::NoAudit) }
+    }
+
+    /// Writes a refused login to the audit log.
+    pub(crate) fn audit_refusal(&self, name: &str, peer: SocketAddr, reason: &str) {
+        let more = [("peer", peer.to_string().into()), ("reason", reason.into())];
+        self.audit().write("login refused", name, &more);
     }
 
     /// Records a refused login.
     pub(crate) fn refused(&self, name: &str, peer: SocketAddr) -> AccessError {
         self.attempts.failed(peer.ip(), name, Instant::now());
-        self.audit().write("login refused", name, &[("peer", peer.to_string().into())]);
+        self.audit_refusal(name, peer, "password");
         AccessError::WrongPassword(name.to_owned())
     }
 
-    /// Reads users again, reopens the audit log, and checks watched folders.
+    /// Reopens the audit log, reads users again, and checks watched folders. Sessions and tokens of users that were
+    /// removed or changed end.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be used. The others are used nevertheless.
     pub(crate) async fn reload(&self) -> Result<(), ServeError> {
-        if let Some(path) = &self.config.users {
-            self.users.reload(path, &self.config.limits)?;
+        let audit = self.audit().reopen();
+        let users = match &self.config.users {
+            Some(path) => self.users.reload(path, &self.config.limits).map(|_| ()),
+            None => Ok(()),
+        };
+        for session in self.registry().sessions() {
+            if session.user.ended.is_ended() {
+                self.audit().write("session ended", &session.user.name, &[("session", session.id.into())]);
+                self.registry().terminate(&session, Stop::UserChanged);
+            }
         }
-        self.audit().reopen()?;
-        self.look_at_tables().await?;
-        Ok(())
+        let tables = self.look_at_tables().await;
+        audit.and(users).and(tables.map(|_| ()))
     }
 
     /// Checks watched folders.

@@ -2,11 +2,15 @@
 //!
 //! The acting thread writes each line under a lock with one write. Lines of several threads therefore do not mix,
 //! and the file has the line before the thread continues. The log has the text of statements, but never passwords or
-//! tokens.
+//! tokens. A new file can be read by its owner only.
+//!
+//! If a line cannot be written, for example because the disk is full, the next login or statement tries again. By default
+//! it is refused as long as that fails.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,13 +25,17 @@ const STATEMENT_CHARS: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Audit {
     path: Option<PathBuf>,
+    /// Set if logins and statements are refused without the log.
+    must_work: bool,
     file: Mutex<Option<File>>,
+    failing: AtomicBool,
 }
 
 impl Audit {
     /// Opens the file for appending.
-    pub(crate) fn open(path: Option<&Path>) -> Result<Self, ServeError> {
-        let audit = Audit { path: path.map(Path::to_owned), file: Mutex::default() };
+    pub(crate) fn open(path: Option<&Path>, must_work: bool) -> Result<Self, ServeError> {
+        let path = path.map(Path::to_owned);
+        let audit = Audit { path, must_work, file: Mutex::default(), failing: AtomicBool::new(false) };
         audit.reopen()?;
         Ok(audit)
     }
@@ -35,7 +43,11 @@ impl Audit {
     /// Opens the file again, after it was renamed by log rotation.
     pub(crate) fn reopen(&self) -> Result<(), ServeError> {
         let Some(path) = &self.path else { return Ok(()) };
-        let file = OpenOptions::new().append(true).create(true).open(path);
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path);
         let file = file.map_err(|error| ServeError::file("the audit log", path, error))?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
         Ok(())
@@ -59,9 +71,21 @@ impl Audit {
         }
         let mut text = Value::Object(line).to_string();
         text.push('\n');
-        if let Err(error) = file.write_all(text.as_bytes()) {
-            tracing::error!(%error, "the audit log cannot be written");
+        match file.write_all(text.as_bytes()) {
+            Ok(()) => self.failing.store(false, Ordering::Relaxed),
+            Err(error) => {
+                self.failing.store(true, Ordering::Relaxed);
+                tracing::error!(%error, "the audit log cannot be written");
+            }
         }
+    }
+
+    /// Returns true if logins and statements may continue. If the last line could not be written, writes another one.
+    pub(crate) fn may_go_on(&self) -> bool {
+        if self.must_work && self.failing.load(Ordering::Relaxed) {
+            self.write("audit log continues", "", &[]);
+        }
+        !(self.must_work && self.failing.load(Ordering::Relaxed))
     }
 }
 
@@ -73,7 +97,7 @@ mod tests {
     fn lines_are_json_and_survive_being_moved_away() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
-        let audit = Audit::open(Some(&path)).unwrap();
+        let audit = Audit::open(Some(&path), true).unwrap();
         audit.write("statement", "ann\n", &[("sql", "SELECT '\n'".into()), ("rows", 3.into())]);
         std::fs::rename(&path, folder.path().join("old")).unwrap();
         audit.reopen().unwrap();
@@ -83,5 +107,22 @@ mod tests {
         assert_eq!((line["user"].as_str(), line["rows"].as_u64()), (Some("ann\n"), Some(3)));
         assert_eq!(old.lines().count(), 1);
         assert!(std::fs::read_to_string(&path).unwrap().contains("bob"));
+        #[cfg(unix)]
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions()) & 0o77,
+            0
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_stops_those_who_need_the_log() {
+        let full = Some(Path::new("/dev/full"));
+        for must_work in [true, false] {
+            let audit = Audit::open(full, must_work).unwrap();
+            assert!(audit.may_go_on());
+            audit.write("login", "ann", &[]);
+            assert_eq!(audit.may_go_on(), !must_work);
+        }
     }
 }

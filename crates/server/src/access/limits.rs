@@ -28,6 +28,14 @@ pub struct Limits {
     pub memory_bytes: usize,
     /// Bytes of one result.
     pub result_bytes: u64,
+    /// Cursors and suspended portals that are open at the same time.
+    pub cursors: usize,
+    /// Nodes of a statement's plan after its views and WITH queries are expanded.
+    pub plan_nodes: usize,
+    /// Operators of a statement's plan after its columns are replaced by the expressions that they stand for.
+    pub plan_expressions: usize,
+    /// Grouping sets of one GROUP BY.
+    pub grouping_sets: usize,
     /// Maximum duration of a statement, waiting included.
     pub statement_timeout: Duration,
     /// Weight of the user's scans when the engine chooses the next read: a scan with 2 waits half as long. Zero
@@ -43,6 +51,10 @@ impl Default for Limits {
             planning: 8,
             memory_bytes: 0,
             result_bytes: 0,
+            cursors: 100,
+            plan_nodes: 10_000,
+            plan_expressions: 100_000,
+            grouping_sets: 4096,
             statement_timeout: Duration::ZERO,
             priority: 0,
         }
@@ -51,8 +63,19 @@ impl Default for Limits {
 
 impl Limits {
     /// The names of the limits.
-    pub const NAMES: [&str; 7] =
-        ["connections", "queries", "planning", "memory", "result", "statement-timeout", "priority"];
+    pub const NAMES: [&str; 11] = [
+        "connections",
+        "queries",
+        "planning",
+        "memory",
+        "result",
+        "cursors",
+        "plan-nodes",
+        "plan-expressions",
+        "grouping-sets",
+        "statement-timeout",
+        "priority",
+    ];
 
     /// Sets a limit by its name.
     ///
@@ -66,6 +89,10 @@ impl Limits {
             "planning" => self.planning = number(value, 0..=1_000_000)?,
             "memory" => self.memory_bytes = bytes(value, 0..=1 << 50)? as usize,
             "result" => self.result_bytes = bytes(value, 0..=1 << 50)?,
+            "cursors" => self.cursors = number(value, 0..=1_000_000)?,
+            "plan-nodes" => self.plan_nodes = number(value, 0..=1_000_000_000)?,
+            "plan-expressions" => self.plan_expressions = number(value, 0..=1_000_000_000)?,
+            "grouping-sets" => self.grouping_sets = number(value, 0..=1_000_000_000)?,
             "statement-timeout" => {
                 let seconds = number(value.trim_end_matches('s'), 0..=10 * 365 * 24 * 3600)?;
                 self.statement_timeout = Duration::from_secs(seconds);
@@ -81,6 +108,7 @@ impl Limits {
 #[derive(Debug)]
 pub struct Use {
     connections: AtomicUsize,
+    cursors: AtomicUsize,
     /// Bytes reserved by queries.
     pub(crate) memory: AtomicUsize,
     pub(crate) queries: Arc<Semaphore>,
@@ -92,7 +120,8 @@ impl Use {
         let turns =
             |limit: usize| Arc::new(Semaphore::new(if limit == 0 { Semaphore::MAX_PERMITS } else { limit }));
         let (queries, planning) = (turns(limits.queries), turns(limits.planning));
-        Arc::new(Use { connections: AtomicUsize::new(0), memory: AtomicUsize::new(0), queries, planning })
+        let (connections, cursors, memory) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Use { connections, cursors, memory, queries, planning })
     }
 
     /// Number of open connections.
@@ -107,9 +136,28 @@ impl Use {
 
     /// Counts a connection. `None` if the limit is reached.
     pub(crate) fn connect(self: &Arc<Self>, limit: usize) -> Option<Connected> {
-        let allowed = |n: usize| (limit == 0 || n < limit).then_some(n + 1);
-        let counted = self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, allowed);
-        counted.is_ok().then(|| Connected(self.clone()))
+        count(&self.connections, limit).then(|| Connected(self.clone()))
+    }
+
+    /// Counts a cursor or a suspended portal. `None` if the limit is reached.
+    pub(crate) fn open(self: &Arc<Self>, limit: usize) -> Option<Opened> {
+        count(&self.cursors, limit).then(|| Opened(self.clone()))
+    }
+}
+
+/// Counts one more, up to a limit. Zero means no limit.
+fn count(counter: &AtomicUsize, limit: usize) -> bool {
+    let allowed = |n: usize| (limit == 0 || n < limit).then_some(n + 1);
+    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, allowed).is_ok()
+}
+
+/// An open cursor that counts until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Opened(Arc<Use>);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.cursors.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -20,11 +20,12 @@ mod users;
 
 pub(crate) use attempts::Attempts;
 pub use audit::Audit;
-pub(crate) use limits::{Connected, where_set};
+pub(crate) use limits::{Connected, Opened, where_set};
 pub use limits::{Limits, Use};
 pub use scram::Verifier;
 pub(crate) use scram::{Binding, ScramExchange};
 pub(crate) use tokens::Tokens;
+pub(crate) use users::Ended;
 pub use users::{Role, RoleEntry, User, UserEntry, Users, UsersFile};
 
 /// Reasons to refuse a login.
@@ -53,6 +54,14 @@ pub enum AccessError {
         /// The limit.
         limit: usize,
     },
+    /// There are too many connections. The text names the limit.
+    #[error("{0}")]
+    NoRoom(String),
+    /// The audit log cannot be written.
+    #[error(
+        "the audit log cannot be written, so that logins and statements are refused: free space for it, or set audit-failure to continue"
+    )]
+    NoAudit,
     /// The server is shutting down.
     #[error("the server is shutting down: connect again later")]
     ShuttingDown,

@@ -14,11 +14,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use super::{Limits, Use, Verifier, random};
 use crate::error::ServeError;
@@ -66,6 +67,34 @@ pub struct User {
     pub role: Arc<Role>,
     /// The current use.
     pub used: Arc<Use>,
+    /// The end of this version of the user.
+    pub(crate) ended: Ended,
+}
+
+/// Tells holders of a user that it was removed, or got another role or password. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended(Arc<watch::Sender<bool>>);
+
+impl Default for Ended {
+    fn default() -> Self {
+        Ended(Arc::new(watch::Sender::new(false)))
+    }
+}
+
+impl Ended {
+    pub(crate) fn is_ended(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn wait(&self) {
+        // The sender is in `self`, so it cannot be gone.
+        let _ = self.0.subscribe().wait_for(|ended| *ended).await;
+    }
+
+    fn end(&self) {
+        self.0.send_replace(true);
+    }
 }
 
 /// The contents of the file.
@@ -116,7 +145,8 @@ impl UsersFile {
         toml::from_str(&text).map_err(|error| failed(error.to_string()))
     }
 
-    /// Replaces the file atomically, so that a server never reads half of it. Only its owner can read it.
+    /// Replaces the file atomically, so that a server never reads half of it. The new file has owner, group and mode of
+    /// the old one. A file that did not exist can be read by its owner only.
     ///
     /// # Errors
     ///
@@ -131,17 +161,43 @@ impl UsersFile {
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let mut file = options.open(&beside)?;
+            keep_owner(path, &file)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&beside, path)
         };
-        write().map_err(|error| failed(error.to_string()))
+        write().map_err(|error| {
+            // What is left of a failure is no file of users.
+            let _ = fs::remove_file(&beside);
+            failed(error.to_string())
+        })
     }
+}
+
+/// Gives a file owner, group and mode of the file at `path`, if there is one.
+fn keep_owner(path: &Path, file: &fs::File) -> io::Result<()> {
+    let old = match fs::metadata(path) {
+        Ok(old) => old,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        let new = file.metadata()?;
+        if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+            fchown(file, Some(old.uid()), Some(old.gid())).map_err(|error| {
+                let (user, group) = (old.uid(), old.gid());
+                io::Error::other(format!("cannot keep owner {user} and group {group}: {error}; run the command as root or as the owner"))
+            })?;
+        }
+    }
+    file.set_permissions(old.permissions())
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    verifiers: HashMap<String, (Verifier, Arc<Role>)>,
+    verifiers: HashMap<String, (Verifier, Arc<Role>, Ended)>,
 }
 
 /// The users of a running server. Their current use stays when the file is read again.
@@ -159,12 +215,21 @@ impl Users {
         Users { known: RwLock::default(), used: Mutex::default(), secret: random() }
     }
 
-    /// Reads the file again. On failure nothing changes.
+    /// Reads the file again, and ends users that were removed or changed. On failure nothing changes.
     pub(crate) fn reload(&self, path: &Path, defaults: &Limits) -> Result<usize, ServeError> {
-        let known = Known::of(&UsersFile::read(path)?, defaults)
+        let mut known = Known::of(&UsersFile::read(path)?, defaults)
             .map_err(|problem| ServeError::file("the users file", path, problem))?;
         let count = known.verifiers.len();
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        let mut before = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        for (name, (verifier, role, ended)) in &before.verifiers {
+            match known.verifiers.get_mut(name) {
+                Some(now) if now.0.to_string() == verifier.to_string() && now.1 == *role => {
+                    now.2 = ended.clone()
+                }
+                _ => ended.end(),
+            }
+        }
+        *before = known;
         Ok(count)
     }
 
@@ -172,7 +237,7 @@ impl Users {
     pub(crate) fn find(&self, name: &str) -> (Verifier, Option<User>) {
         let found = self.known.read().unwrap_or_else(PoisonError::into_inner).verifiers.get(name).cloned();
         match found {
-            Some((verifier, role)) => (verifier, Some(self.user(name, role))),
+            Some((verifier, role, ended)) => (verifier, Some(User { ended, ..self.user(name, role) })),
             None => (Verifier::mock(&self.secret, name), None),
         }
     }
@@ -189,7 +254,7 @@ impl Users {
         if entry.0 != role.limits {
             *entry = fresh();
         }
-        User { name: name.to_owned(), used: entry.1.clone(), role }
+        User { name: name.to_owned(), used: entry.1.clone(), role, ended: Ended::default() }
     }
 }
 
@@ -218,7 +283,7 @@ impl Known {
             let role = roles
                 .get(&entry.role)
                 .ok_or_else(|| format!("user {name}: there is no role {}", entry.role))?;
-            Ok((name.clone(), (verifier, role.clone())))
+            Ok((name.clone(), (verifier, role.clone(), Ended::default())))
         };
         Ok(Known { verifiers: file.users.iter().map(user).collect::<Result<_, String>>()? })
     }
@@ -280,6 +345,24 @@ mod tests {
             std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions()) & 0o77,
             0
         );
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+            file.write(&path).unwrap();
+            assert_eq!(
+                fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+                0o640,
+                "a mode that was set stays"
+            );
+        }
+        let before = users.find("ann \"q\"").1.unwrap();
+        users.reload(&path, &Limits::default()).unwrap();
+        assert!(!before.ended.is_ended(), "nothing has changed");
+        file.users.get_mut("ann \"q\"").unwrap().verifier = Verifier::of("y").to_string();
+        file.write(&path).unwrap();
+        users.reload(&path, &Limits::default()).unwrap();
+        assert!(before.ended.is_ended(), "another password");
         fs::write(&path, "nonsense").unwrap();
         assert!(users.reload(&path, &Limits::default()).is_err());
         assert!(users.find("ann \"q\"").1.is_some(), "what was known stays");

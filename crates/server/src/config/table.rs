@@ -148,11 +148,32 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
         |config, value| number(value, 1..=1_000_000).map(|n: usize| config.max_connections_per_address = n)
     ),
     setting!(
+        "reserved-connections",
+        "N",
+        "connections of `max-connections` for administrators only, at most a quarter",
+        "8",
+        |config, value| number(value, 0..=1_000_000).map(|n: usize| config.reserved_connections = n)
+    ),
+    setting!(
+        "max-logins",
+        "N",
+        "connections at once before their login; a further one ends the oldest of the address with the most",
+        "200",
+        |config, value| number(value, 1..=1_000_000).map(|n: usize| config.max_logins = n)
+    ),
+    setting!(
         "max-queries",
         "N",
-        "queries that run at once; others wait for their turn",
+        "queries that run at once; others wait for their turn, and a user gets half of the turns that others leave",
         "400",
         |config, value| number(value, 1..=1_000_000).map(|n: usize| config.max_queries = n)
+    ),
+    setting!(
+        "reserved-queries",
+        "N",
+        "queries of `max-queries` for administrators only, at most a quarter",
+        "4",
+        |config, value| number(value, 0..=1_000_000).map(|n: usize| config.reserved_queries = n)
     ),
     setting!(
         "handshake-timeout",
@@ -205,6 +226,19 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
         }
     ),
     setting!(
+        "audit-failure",
+        "refuse|continue",
+        "logins and statements while the audit log cannot be written",
+        "refuse",
+        |config, value| match value {
+            "refuse" | "continue" => {
+                config.audit_must_work = value == "refuse";
+                Ok(())
+            }
+            _ => Err("refuse or continue".to_owned()),
+        }
+    ),
+    setting!(
         "user-connections",
         "N",
         "connections at once of a user; 0 for no limit",
@@ -235,6 +269,34 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
     setting!("user-result", "BYTES", "size of one result; 0 for no limit", "0", |config, value| config
         .limits
         .set("result", value)),
+    setting!(
+        "user-cursors",
+        "N",
+        "open cursors and suspended portals of a user; 0 for no limit",
+        "100",
+        |config, value| config.limits.set("cursors", value)
+    ),
+    setting!(
+        "user-plan-nodes",
+        "N",
+        "parts of a statement's plan after views and WITH queries are expanded; 0 for no limit",
+        "10000",
+        |config, value| config.limits.set("plan-nodes", value)
+    ),
+    setting!(
+        "user-plan-expressions",
+        "N",
+        "operators of a statement's plan after columns are replaced by their expressions; 0 for no limit",
+        "100000",
+        |config, value| config.limits.set("plan-expressions", value)
+    ),
+    setting!(
+        "user-grouping-sets",
+        "N",
+        "grouping sets of one GROUP BY; 0 for no limit",
+        "4096",
+        |config, value| config.limits.set("grouping-sets", value)
+    ),
     setting!(
         "statement-timeout",
         "SECONDS",

@@ -12,8 +12,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use tonic::{Request, Status};
 
 use crate::access::{AccessError, User};
-use crate::listen::LetIn;
-use crate::sql::{QueryError, Stop};
+use crate::sql::{Protocol, QueryError, Stop};
 use crate::state::{SharedState, State};
 
 /// The user of clients without a name, if clients are not authenticated.
@@ -33,12 +32,14 @@ pub(crate) async fn admit(
 ) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
     let user = match peer {
-        Some(peer) => who(&state, request.headers(), peer).await,
+        Some(peer) => who(&state, request.headers(), peer).await.map(|user| (user, peer)),
         None => Err(no_address()),
     };
     match user {
-        Ok(user) => {
-            LetIn::note(&request);
+        Ok((user, peer)) => {
+            if let Err(error) = state.admitted(&request, &user, peer, Protocol::Flight) {
+                return refused(error).into_http();
+            }
             request.extensions_mut().insert(user);
             next.run(request).await
         }
@@ -90,8 +91,10 @@ async fn who(state: &State, headers: &HeaderMap, peer: SocketAddr) -> Result<Use
 pub(crate) fn refused(error: AccessError) -> Status {
     let text = error.to_string();
     match error {
-        AccessError::TooManyConnections { .. } | AccessError::TooOften(_) => Status::resource_exhausted(text),
-        AccessError::ShuttingDown => Status::unavailable(text),
+        AccessError::TooManyConnections { .. } | AccessError::TooOften(_) | AccessError::NoRoom(_) => {
+            Status::resource_exhausted(text)
+        }
+        AccessError::ShuttingDown | AccessError::NoAudit => Status::unavailable(text),
         _ => Status::unauthenticated(text),
     }
 }

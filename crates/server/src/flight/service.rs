@@ -53,8 +53,8 @@ struct Planned {
     sql: Arc<str>,
     plan: Arc<LogicalPlan>,
     bound: Arc<Mutex<Option<Bound>>>,
-    /// The reservation of a long statement in the user's memory.
-    _reserved: Option<Arc<MemoryReservation>>,
+    /// The reservation of the statement in the user's memory.
+    _reserved: Arc<MemoryReservation>,
 }
 
 /// Values of a statement's parameters. Many values are reserved in the user's memory.
@@ -66,6 +66,11 @@ struct Bound {
 impl Planned {
     fn schema(&self) -> SchemaRef {
         told(self.plan.schema().as_arrow())
+    }
+
+    /// Returns true if the user was removed or changed since.
+    fn is_ended(&self) -> bool {
+        self.session.user().ended.is_ended()
     }
 
     async fn run(&self, cancel: Cancel) -> Result<Results, Status> {
@@ -108,7 +113,7 @@ impl FlightSql {
 
     async fn plan<T>(&self, sql: &str, request: &Request<T>) -> Result<Planned, Status> {
         let session = self.session(request)?;
-        let reserved = session.reserve_plan(sql).map_err(failed)?.map(Arc::new);
+        let reserved = Arc::new(session.reserve_plan("a prepared statement", sql).map_err(failed)?);
         let plan = Arc::new(session.plan(sql).await.map_err(failed)?);
         let session = Arc::new(session);
         Ok(Planned { session, sql: sql.into(), plan, bound: Arc::default(), _reserved: reserved })
@@ -118,7 +123,7 @@ impl FlightSql {
         let user = caller::of(request)?;
         let found = self.statements.get(&user.name, handle, Instant::now());
         // A session has the role of its login. A user whose role has changed prepares again.
-        let found = found.filter(|found| found.session.user().role == user.role);
+        let found = found.filter(|found| found.session.user().role == user.role && !found.is_ended());
         found.ok_or_else(|| {
             Status::not_found("no such prepared statement, or it has expired: prepare it again")
         })
@@ -278,6 +283,7 @@ impl FlightSqlService for FlightSql {
     async fn do_get_statement(&self, ticket: TicketStatementQuery, request: Request<Ticket>) -> Get {
         let user = caller::of(&request)?;
         let planned = self.results.take(&user.name, &ticket.statement_handle, Instant::now());
+        let planned = planned.filter(|planned| !planned.is_ended());
         let planned = planned.ok_or_else(|| {
             Status::not_found(
                 "no such result: it was fetched already or has expired; run the statement again",

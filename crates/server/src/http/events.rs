@@ -37,6 +37,7 @@ pub(crate) async fn events(State(http): State<Arc<Http>>, Extension(user): Exten
                 frame = newest_of(&mut frames) => frame?,
                 // A connection that never ends would delay the server's shutdown.
                 () = http.state.drained() => return None,
+                () = user.ended.wait() => return None,
             };
             let (points, next) = loads_of(&http, &frame, &user, loads);
             let event = Event::default().data(message(&frame, &user, &mut sent, &points));

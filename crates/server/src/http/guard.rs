@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::Http;
 use crate::access::{AccessError, User};
-use crate::listen::LetIn;
+use crate::sql::Protocol;
 
 /// The header of requests that change something.
 pub(crate) const OWN: &str = "x-coscan";
@@ -49,7 +49,9 @@ pub(crate) async fn admit(State(http): State<Arc<Http>>, mut request: Request, n
     }
     match who(&http, request.headers(), peer).await {
         Ok(user) => {
-            LetIn::note(&request);
+            if let Err(error) = http.state.admitted(&request, &user, peer, Protocol::Http) {
+                return refused(&error);
+            }
             request.extensions_mut().insert(user);
             request.extensions_mut().insert(Peer(peer));
             next.run(request).await
@@ -86,7 +88,9 @@ async fn who(http: &Http, headers: &HeaderMap, peer: SocketAddr) -> Result<User,
 fn refused(error: &AccessError) -> Response {
     let status = match error {
         AccessError::TooOften(_) => StatusCode::TOO_MANY_REQUESTS,
-        AccessError::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
+        AccessError::ShuttingDown | AccessError::NoRoom(_) | AccessError::NoAudit => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         AccessError::TooManyConnections { .. } => StatusCode::TOO_MANY_REQUESTS,
         AccessError::Malformed(_) => StatusCode::BAD_REQUEST,
         _ => StatusCode::UNAUTHORIZED,

@@ -10,7 +10,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -27,7 +26,7 @@ use tower::ServiceExt;
 use crate::error::ServeError;
 use crate::postgres;
 use crate::state::SharedState;
-use crate::transport::{Admission, Channel, Tls, Wire};
+use crate::transport::{Admission, Channel, Counted, Over, Tls, Wire};
 
 /// The first byte of a TLS record that begins a handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -100,19 +99,6 @@ fn bound(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Records a successful login over an HTTP connection. An extension of its requests.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LetIn(Arc<AtomicBool>);
-
-impl LetIn {
-    /// Records that the client of this request is logged in.
-    pub(crate) fn note(request: &axum::extract::Request) {
-        if let Some(LetIn(connection)) = request.extensions().get() {
-            connection.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
 /// Serves a connection if the limits allow it, and otherwise sends an error message.
 async fn admitted(
     socket: TcpStream,
@@ -121,10 +107,17 @@ async fn admitted(
     tls: Option<Arc<Tls>>,
     served: Served,
 ) {
-    match state.connections().admit(peer.ip()) {
-        Admission::Admitted(_counted) => serve(socket, peer, state.clone(), tls, served, None).await,
-        Admission::Refused(_counted, why) => serve(socket, peer, state.clone(), tls, served, Some(why)).await,
-        Admission::Dropped => tracing::warn!(%peer, "too many connections: one was closed at once"),
+    let (counted, refused) = match state.connections().admit(peer.ip()) {
+        Admission::Admitted(counted) => (counted, None),
+        Admission::Refused(counted, why) => (counted, Some(why)),
+        Admission::Dropped => {
+            return tracing::warn!(%peer, "too many connections from this address: one was closed at once");
+        }
+    };
+    let counted = Arc::new(counted);
+    tokio::select! {
+        () = serve(socket, peer, state.clone(), tls, served, refused, counted.clone()) => {}
+        () = counted.ended() => tracing::info!(%peer, "a connection in login made room for another (max-logins)"),
     }
 }
 
@@ -135,13 +128,17 @@ async fn serve(
     tls: Option<Arc<Tls>>,
     served: Served,
     refused: Option<String>,
+    counted: Arc<Counted>,
 ) {
     // Answers are small and come in one piece, so waiting for more would only delay them.
     let _ = socket.set_nodelay(true);
     let wire = Wire::new(socket);
     let opening = open(wire.clone(), tls.as_deref(), &served);
     let opened = match tokio::time::timeout(state.config().handshake_timeout, opening).await {
-        Ok(Ok(opened)) => opened,
+        Ok(Ok(opened)) => {
+            counted.spoke();
+            opened
+        }
         Ok(Err(error)) => return tracing::info!(%peer, %error, "a connection was closed before it began"),
         Err(_) => return tracing::info!(%peer, "a connection took too long to begin"),
     };
@@ -149,9 +146,9 @@ async fn serve(
         Opened::Postgres(channel, encrypted) => {
             let refused =
                 refused.or_else(|| (tls.is_some() && !encrypted).then(|| postgres::NOT_ENCRYPTED.to_owned()));
-            postgres::serve(channel, wire, peer, state, refused).await;
+            postgres::serve(channel, wire, peer, state, refused, counted).await;
         }
-        Opened::Http(channel) => http(channel, peer, state, served.http, refused).await,
+        Opened::Http(channel) => http(channel, peer, state, served.http, refused, counted).await,
     }
 }
 
@@ -192,12 +189,12 @@ async fn http(
     state: SharedState,
     router: Router,
     refused: Option<String>,
+    counted: Arc<Counted>,
 ) {
-    let let_in = LetIn::default();
     let answer = {
-        let let_in = let_in.clone();
+        let over = Over(counted.clone());
         service_fn(move |request: Request<Incoming>| {
-            let (router, refused, let_in) = (router.clone(), refused.clone(), let_in.clone());
+            let (router, refused, over) = (router.clone(), refused.clone(), over.clone());
             async move {
                 if let Some(why) = refused {
                     let response = axum::http::Response::builder().status(503).body(Body::from(why));
@@ -205,7 +202,7 @@ async fn http(
                 }
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(ConnectInfo(peer));
-                request.extensions_mut().insert(let_in);
+                request.extensions_mut().insert(over);
                 router.oneshot(request).await
             }
         })
@@ -226,7 +223,7 @@ async fn http(
     tokio::pin!(connection);
     let nobody = async {
         tokio::time::sleep(patience).await;
-        if let_in.0.load(Ordering::Relaxed) {
+        if counted.is_logged_in() {
             std::future::pending::<()>().await;
         }
     };

@@ -64,8 +64,12 @@ pub(crate) async fn run(
     let request = Request::of(session.entry());
     let mut connection = Connection { socket, session, request, extended, cursors, begun_with };
     loop {
+        let entry = connection.session.entry().clone();
         let message = tokio::select! {
             biased;
+            why = entry.terminated() => {
+                return connection.end(fatal("57P01", format!("terminating connection due to {}", why.reason()))).await;
+            }
             message = connection.socket.next() => message,
             () = state.drained() => return connection.end(fatal("57P01", "the server is shutting down: connect again later")).await,
             () = idle(state.config().idle_timeout) => {
@@ -253,7 +257,8 @@ impl Connection<'_> {
                         format!("a connection can have at most {CURSORS_MAX} cursors: close some"),
                     ));
                 }
-                let rows = self.start(sql, plan.as_ref().clone(), &Format::UnifiedText).await?;
+                let mut rows = self.start(sql, plan.as_ref().clone(), &Format::UnifiedText).await?;
+                rows.wait(&self.session)?;
                 self.cursors.insert(name.clone(), rows);
                 "DECLARE CURSOR"
             }
@@ -345,7 +350,7 @@ impl Connection<'_> {
     }
 
     /// Runs a plan without rows for the client. The tag has its count, if there is one.
-    pub(crate) async fn effect(&mut self, sql: &str, plan: LogicalPlan) -> PgWireResult<Tag> {
+    pub(crate) async fn effect(&mut self, sql: &str, plan: LogicalPlan, run: Run) -> PgWireResult<Tag> {
         let tag = match &plan {
             LogicalPlan::Dml(DmlStatement { op, .. }) => op.to_string().to_uppercase(),
             LogicalPlan::Copy(_) => "COPY".to_owned(),
@@ -358,7 +363,7 @@ impl Connection<'_> {
             _ => "SELECT".to_owned(),
         };
         let counts = matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
-        let mut results = self.session.run(sql, plan, self.run()).await?;
+        let mut results = self.session.run(sql, plan, run).await?;
         let mut count = 0;
         while let Some(batch) = results.next().await {
             let batch = batch?;

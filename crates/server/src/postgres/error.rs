@@ -20,6 +20,15 @@ pub(crate) fn violation(text: impl Into<String>) -> PgWireError {
     error("08P01", text)
 }
 
+/// The code of a statement's end: `00000` for success.
+pub(crate) fn code<T>(done: &Result<T, PgWireError>) -> &str {
+    match done {
+        Ok(_) => "00000",
+        Err(PgWireError::UserError(error)) => &error.code,
+        Err(_) => "08000",
+    }
+}
+
 impl From<QueryError> for PgWireError {
     fn from(failed: QueryError) -> Self {
         error(failed.sqlstate(), failed.to_string())
@@ -31,7 +40,8 @@ impl From<AccessError> for PgWireError {
         let sqlstate = match refused {
             AccessError::WrongPassword(_) | AccessError::BadToken | AccessError::Missing => "28P01",
             AccessError::TooOften(_) => "28000",
-            AccessError::TooManyConnections { .. } => "53300",
+            AccessError::TooManyConnections { .. } | AccessError::NoRoom(_) => "53300",
+            AccessError::NoAudit => "58030",
             AccessError::ShuttingDown => "57P03",
             AccessError::Malformed(_) => "08P01",
         };

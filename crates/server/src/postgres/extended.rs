@@ -25,12 +25,12 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 
 use super::connection::{Connection, has_rows, no_cursor, show_field};
-use super::error::{error, violation};
+use super::error::{code, error, violation};
 use super::parameters;
 use super::prepared::Prepared;
 use super::rows::{Rows, description, fields};
 use super::statement::Statement;
-use crate::sql::QueryError;
+use crate::sql::{QueryError, Run};
 
 /// Maximum number of statements, and of portals, per connection.
 const KEPT_MAX: usize = 4096;
@@ -150,10 +150,15 @@ impl Connection<'_> {
         let name = message.name.unwrap_or_default();
         self.extended.admits(&name)?;
         let types = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
-        let prepared = Box::pin(self.prepared(message.query, types, &[])).await?;
-        if let Some(statement) = &prepared.statement {
-            self.admit(statement)?;
-        }
+        let mut attempt = self.session.attempt(&message.query);
+        let prepared = Box::pin(self.prepared(message.query, types, &[])).await;
+        let prepared = prepared.and_then(|prepared| match &prepared.statement {
+            Some(statement) => self.admit(statement).map(|()| prepared),
+            None => Ok(prepared),
+        });
+        attempt.ended(code(&prepared));
+        let prepared = prepared?;
+        attempt.goes_on();
         self.extended.keep(name, Arc::new(prepared));
         Ok(self.socket.feed(PgWireBackendMessage::ParseComplete(ParseComplete::new())).await?)
     }
@@ -248,22 +253,38 @@ impl Connection<'_> {
         let at_most = usize::try_from(message.max_rows).ok().filter(|&rows| rows > 0);
         let portal = self.extended.portal(&name)?;
         let (prepared, begun, rows) = (portal.prepared.clone(), portal.begun, portal.rows.take());
-        let Some(statement) = &prepared.statement else {
-            return Ok(self
-                .socket
-                .feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))
-                .await?);
-        };
+        if prepared.statement.is_none() {
+            let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
+            return Ok(self.socket.feed(empty).await?);
+        }
+        let mut attempt = self.session.attempt(&prepared.sql);
+        let done = self.executing(&name, &prepared, begun, rows, at_most).await;
+        attempt.ended(code(&done));
+        if begun {
+            attempt.goes_on();
+        }
+        done
+    }
+
+    async fn executing(
+        &mut self,
+        name: &str,
+        prepared: &Prepared,
+        begun: bool,
+        rows: Option<Rows>,
+        at_most: Option<usize>,
+    ) -> PgWireResult<()> {
+        let Some(statement) = &prepared.statement else { return Ok(()) };
         self.admit(statement)?;
         let rows = match (begun, rows) {
             (true, Some(rows)) => rows,
             (true, None) => return Ok(self.complete(Tag::new("SELECT").with_rows(0)).await?),
-            (false, _) => match self.begin(&name, &prepared, statement).await? {
+            (false, _) => match self.begin(name, prepared, statement).await? {
                 Begun::Rows(rows) => *rows,
                 Begun::Done(tag) => return Ok(self.complete(tag).await?),
             },
         };
-        self.portion(&name, rows, at_most).await
+        self.portion(name, rows, at_most).await
     }
 
     async fn begin(&mut self, name: &str, prepared: &Prepared, statement: &Statement) -> PgWireResult<Begun> {
@@ -274,7 +295,7 @@ impl Connection<'_> {
         let bound = |plan: &LogicalPlan| prepared.bound(plan, &values);
         let sql = &prepared.sql;
         Ok(match statement {
-            Statement::Plan(plan) => self.begin_plan(sql, plan, bound(plan)?, &format).await?,
+            Statement::Plan(plan) => self.begin_plan(sql, plan, bound(plan)?, &format, self.run()).await?,
             Statement::CopyOut(plan, format) => {
                 let copy = Statement::CopyOut(Box::new(bound(plan)?), format.clone());
                 Begun::Done(self.command(sql, &copy).await?.unwrap_or_else(|| Tag::new("COPY")))
@@ -303,11 +324,12 @@ impl Connection<'_> {
         plan: &LogicalPlan,
         bound: LogicalPlan,
         format: &Format,
+        run: Run,
     ) -> PgWireResult<Begun> {
         if !has_rows(plan) {
-            return Ok(Begun::Done(self.effect(sql, bound).await?));
+            return Ok(Begun::Done(self.effect(sql, bound, run).await?));
         }
-        let results = self.session.run(sql, bound, self.run()).await?;
+        let results = self.session.run(sql, bound, run).await?;
         let schema: SchemaRef = plan.schema().inner().clone();
         let fields = fields(&schema, format, &self.text())?;
         Ok(Begun::Rows(Box::new(Rows::new(results, schema, fields))))
@@ -325,7 +347,8 @@ impl Connection<'_> {
         match &prepared.statement {
             Some(Statement::Plan(plan)) => {
                 let bound = prepared.bound(plan, &values)?;
-                self.begin_plan(sql, plan, bound, format).await
+                let run = Run { prepared: Some(prepared.sql.clone()), ..self.run() };
+                self.begin_plan(sql, plan, bound, format, run).await
             }
             _ => Err(error("0A000", "EXECUTE takes the name of a prepared query")),
         }
@@ -338,6 +361,7 @@ impl Connection<'_> {
         if !more {
             return Ok(self.complete(Tag::new("SELECT").with_rows(sent)).await?);
         }
+        rows.wait(&self.session)?;
         if let Ok(portal) = self.extended.portal(name) {
             portal.rows = Some(rows);
         }

@@ -50,7 +50,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::codec::Framed;
 
 use crate::state::SharedState;
-use crate::transport::{Channel, Tls, Wire};
+use crate::transport::{Channel, Counted, Tls, Wire};
 use bounded::Bounded;
 pub(crate) use socket::NOT_ENCRYPTED;
 use socket::Socket;
@@ -86,13 +86,15 @@ pub(crate) async fn serve(
     peer: SocketAddr,
     state: SharedState,
     refused: Option<String>,
+    counted: Arc<Counted>,
 ) {
     let encrypted = channel.is_encrypted();
     let codec = PgWireMessageServerCodec::new(DefaultClient::new(peer, encrypted));
     let mut socket = Framed::new(Bounded::new(channel), codec);
     socket.set_state(PgWireConnectionState::AwaitingStartup);
     // A malformed message may make its reader panic. This ends only this connection.
-    let served = AssertUnwindSafe(connected(&mut socket, wire, peer, state, refused)).catch_unwind().await;
+    let served =
+        AssertUnwindSafe(connected(&mut socket, wire, peer, state, refused, &counted)).catch_unwind().await;
     match served {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::info!(%peer, %error, "a connection of PostgreSQL ended"),
@@ -106,9 +108,10 @@ async fn connected(
     peer: SocketAddr,
     state: SharedState,
     refused: Option<String>,
+    counted: &Counted,
 ) -> io::Result<()> {
     let patience = state.config().handshake_timeout;
-    let starting = startup::start(socket, peer, &state, refused);
+    let starting = startup::start(socket, peer, &state, refused, counted);
     let Ok(started) = tokio::time::timeout(patience, starting).await else {
         return Err(io::Error::new(io::ErrorKind::TimedOut, "the login took too long"));
     };

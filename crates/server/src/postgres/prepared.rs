@@ -31,8 +31,8 @@ pub(crate) struct Prepared {
     pub(crate) statement: Option<Statement>,
     pub(crate) parameters: Vec<Parameter>,
     planned: Planned,
-    /// The reservation of a long statement in the user's memory.
-    _reserved: Option<MemoryReservation>,
+    /// The reservation of the statement in the user's memory.
+    _reserved: MemoryReservation,
 }
 
 /// The moment at which a statement was planned.
@@ -76,7 +76,7 @@ impl Connection<'_> {
         given: Vec<Option<Type>>,
         exact: &[Parameter],
     ) -> PgWireResult<Prepared> {
-        let reserved = self.session.reserve_plan(&sql)?;
+        let reserved = self.session.reserve_plan("a prepared statement", &sql)?;
         let (done, changed) = self.extended.moment();
         let tables = self.session.table_changes();
         let mut types = parameters::stated(&given);

@@ -54,6 +54,7 @@ impl Request {
 
     /// The settings with which a statement of this request is planned and run.
     pub(crate) fn run(&self, timeout: Option<Duration>) -> Run {
-        Run { cancel: self.cancel.clone().unwrap_or_default(), timeout, begun: self.begun }
+        let cancel = self.cancel.clone().unwrap_or_default();
+        Run { cancel, timeout, begun: self.begun, prepared: None }
     }
 }

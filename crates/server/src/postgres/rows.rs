@@ -16,7 +16,7 @@ use pgwire::types::format::FormatOptions;
 
 use super::encode::{encode, told_type};
 use super::request::Request;
-use crate::sql::{Cancel, QueryError, Results, RunningQuery, modifier, shown_schema};
+use crate::sql::{Cancel, QueryError, Results, RunningQuery, Session, Unread, modifier, shown_schema};
 
 /// The columns' types and formats that the client gets.
 pub(crate) fn fields(
@@ -54,12 +54,26 @@ pub(crate) struct Rows {
     schema: SchemaRef,
     fields: Arc<Vec<FieldInfo>>,
     ready: vec::IntoIter<DataRow>,
+    /// Counts a result that waits for the client between its messages.
+    unread: Option<Unread>,
 }
 
 impl Rows {
     /// Rows with the types of `schema`, which the client knows.
     pub(crate) fn new(results: Results, schema: SchemaRef, fields: Arc<Vec<FieldInfo>>) -> Self {
-        Rows { results, schema, fields, ready: Vec::new().into_iter() }
+        Rows { results, schema, fields, ready: Vec::new().into_iter(), unread: None }
+    }
+
+    /// Counts the rows for the session's user while they wait for the client.
+    ///
+    /// # Errors
+    ///
+    /// If the user has too many results that wait, or too little memory.
+    pub(crate) fn wait(&mut self, session: &Session) -> Result<(), QueryError> {
+        if self.unread.is_none() {
+            self.unread = Some(session.unread(&self.schema)?);
+        }
+        Ok(())
     }
 
     /// The columns that the client knows.

@@ -49,6 +49,9 @@ const TOLD: [(&str, &str); 6] = [
     ("standard_conforming_strings", "standard_conforming_strings"),
 ];
 
+/// Maximum bytes of all variables of a session: their names and values.
+const VARIABLES_BYTES_MAX: usize = 64 << 10;
+
 /// Sets a variable. Returns its reported name, if its changes are reported.
 pub(crate) fn set(
     variables: &mut HashMap<String, String>,
@@ -62,6 +65,15 @@ pub(crate) fn set(
         ))
     };
     let default = value.eq_ignore_ascii_case("default");
+    let others = variables.iter().filter(|(name, _)| *name != variable);
+    let bytes =
+        others.map(|(name, value)| name.len() + value.len()).sum::<usize>() + variable.len() + value.len();
+    if !default && bytes > VARIABLES_BYTES_MAX {
+        let text = format!(
+            "the variables of the session would have {bytes} bytes; {VARIABLES_BYTES_MAX} are allowed, which is fixed: RESET some"
+        );
+        return Err(QueryError::other("53400", text));
+    }
     match variable {
         _ if default => {
             variables.remove(variable);
@@ -238,6 +250,7 @@ mod tests {
         assert_eq!(put("datestyle", "ISO").unwrap(), Some("DateStyle"));
         assert_eq!(put("some_driver_thing", "7").unwrap(), None);
         assert!(put("client_encoding", "utf-8").is_ok() && put("client_encoding", "LATIN1").is_err());
+        assert_eq!(put("long", &"x".repeat(VARIABLES_BYTES_MAX)).unwrap_err().sqlstate(), "53400");
         assert!(put("statement_timeout", "soon").is_err() && put("statement_timeout", "2min").is_ok());
         assert_eq!(statement_timeout(&variables), Some(Duration::from_secs(120)));
         assert_eq!(show(&variables, "datestyle").unwrap(), "ISO");

@@ -1,5 +1,7 @@
 //! Simple queries: the statements of one text, each answered before the next one begins.
 
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::sql::parser::Statement as Parsed;
 use futures::SinkExt;
 use pgwire::api::portal::Format;
 use pgwire::api::results::Tag;
@@ -8,6 +10,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::EmptyQueryResponse;
 
 use super::connection::{Connection, has_rows};
+use super::error::code;
 use super::extended::Begun;
 use super::rows::{Rows, description};
 use super::statement::Statement;
@@ -17,8 +20,11 @@ impl Connection<'_> {
     pub(crate) async fn simple(&mut self, text: &str) -> PgWireResult<()> {
         self.extended.drop_unnamed();
         // Parsing and planning take many times the memory of the text.
-        let _reserved = self.session.reserve_plan(text)?;
-        let parsed = self.read(text).await?;
+        let mut attempt = self.session.attempt(text);
+        let read = self.read_reserved(text).await;
+        attempt.ended(code(&read));
+        let (parsed, _reserved) = read?;
+        attempt.goes_on();
         if parsed.is_empty() {
             self.socket.feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
         }
@@ -27,13 +33,26 @@ impl Connection<'_> {
             let sql = if only { text.to_owned() } else { parsed.to_string() };
             // Every statement has its own time limit.
             self.request.restarts();
-            let statement = self.plan(parsed, &[]).await?;
-            self.admit(&statement)?;
-            self.extended.does(&statement);
-            let tag = self.answer(&sql, statement).await?;
+            let mut attempt = self.session.attempt(&sql);
+            let answered = self.one(&sql, parsed).await;
+            attempt.ended(code(&answered));
+            let tag = answered?;
             self.complete(tag).await?;
         }
         Ok(())
+    }
+
+    /// Parses a text, and reserves memory for its plans.
+    async fn read_reserved(&self, text: &str) -> PgWireResult<(Vec<Parsed>, MemoryReservation)> {
+        let reserved = self.session.reserve_plan("a statement", text)?;
+        Ok((self.read(text).await?, reserved))
+    }
+
+    async fn one(&mut self, sql: &str, parsed: Parsed) -> PgWireResult<Tag> {
+        let statement = self.plan(parsed, &[]).await?;
+        self.admit(&statement)?;
+        self.extended.does(&statement);
+        self.answer(sql, statement).await
     }
 
     async fn answer(&mut self, sql: &str, statement: Statement) -> PgWireResult<Tag> {
@@ -45,7 +64,7 @@ impl Connection<'_> {
                 let rows = self.start(sql, *plan, &Format::UnifiedText).await?;
                 self.all(rows).await
             }
-            Statement::Plan(plan) => self.effect(sql, *plan).await,
+            Statement::Plan(plan) => self.effect(sql, *plan, self.run()).await,
             Statement::Execute { name, arguments } => {
                 match Box::pin(self.begin_execute(sql, &name, &arguments, &Format::UnifiedText)).await? {
                     Begun::Rows(rows) => self.all(*rows).await,

@@ -20,6 +20,7 @@ use super::socket::{NOT_ENCRYPTED, Socket};
 use crate::access::{AccessError, Binding, ScramExchange, User};
 use crate::sql::{POSTGRES_VERSION, Protocol, Session};
 use crate::state::{SharedState, State};
+use crate::transport::Counted;
 
 /// Maximum length of the name of a database. A client may ask for any name.
 const NAME_CHARS_MAX: usize = 63;
@@ -30,6 +31,7 @@ pub(crate) async fn start(
     peer: SocketAddr,
     state: &SharedState,
     refused: Option<String>,
+    counted: &Counted,
 ) -> io::Result<Option<Session>> {
     let first = match socket.next().await {
         Some(Ok(first)) => first,
@@ -40,7 +42,7 @@ pub(crate) async fn start(
         state.cancel_keys().cancel(request);
         return Ok(None);
     }
-    match begin(socket, first, peer, state, refused).await {
+    match begin(socket, first, peer, state, refused, counted).await {
         Ok(session) => Ok(Some(session)),
         Err(error) => {
             tracing::info!(%peer, %error, "a client was not let in");
@@ -58,6 +60,7 @@ async fn begin(
     peer: SocketAddr,
     state: &SharedState,
     refused: Option<String>,
+    counted: &Counted,
 ) -> PgWireResult<Session> {
     let PgWireFrontendMessage::Startup(startup) = first else {
         return Err(fatal("08P01", "the first message must be a startup message"));
@@ -83,6 +86,8 @@ async fn begin(
     } else {
         state.log_in_anonymous(name)?
     };
+    counted.log_in(&user).map_err(AccessError::NoRoom)?;
+    state.audit_login(&user, peer, Protocol::Postgres)?;
     let session = state.open_session(user, Protocol::Postgres, Some(peer), Some(database))?;
     let time_zone = set_up(socket, &session, settings::of_startup(&startup.parameters)?).await?;
     let (number, secret) = state.cancel_keys().add(socket, session.entry());
@@ -160,7 +165,7 @@ async fn proved(socket: &mut Socket, name: &str, peer: SocketAddr, state: &State
     state.may_try(peer, name)?;
     match (exchange.finish(&last.data)?, user) {
         (Some(proof), Some(user)) => {
-            state.logged_in(&user, peer);
+            state.proved(&user, peer);
             let proof = Authentication::SASLFinal(proof.into());
             socket.feed(PgWireBackendMessage::Authentication(proof)).await?;
             Ok(user)

@@ -18,11 +18,16 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
+use tokio::runtime::Handle;
 
 use super::RunningQuery;
+use super::slices::sliced;
 
 /// Maximum number of runs of a statement. If files change faster, the client has to retry.
 const RUNS_MAX: u32 = 4;
+
+/// The root of a plan whose result equal statements share.
+const SHARED: &str = "SharedResultExec";
 
 /// A running statement.
 pub(crate) struct Execution {
@@ -31,6 +36,8 @@ pub(crate) struct Execution {
     again: Option<LogicalPlan>,
     query: Arc<RunningQuery>,
     runs: u32,
+    /// The threads whose statements share results.
+    shares: Handle,
     stream: Option<SendableRecordBatchStream>,
     schema: SchemaRef,
 }
@@ -41,9 +48,10 @@ impl Execution {
         context: SessionContext,
         plan: LogicalPlan,
         query: Arc<RunningQuery>,
+        shares: Handle,
     ) -> Result<Self> {
         let schema = Arc::clone(plan.schema().inner());
-        let mut execution = Execution { context, again: None, query, runs: 0, stream: None, schema };
+        let mut execution = Execution { context, again: None, query, runs: 0, shares, stream: None, schema };
         if only_reads(&plan) {
             execution.again = Some(plan);
             execution.restart().await?;
@@ -95,9 +103,15 @@ impl Execution {
         let frame = execute_logical_plan(&self.context, plan).await?;
         let frame = with_account(frame, self.query.account().clone());
         let task = Arc::new(frame.task_ctx());
-        let plan = frame.create_physical_plan().await?;
+        let batch_rows = task.session_config().batch_size();
+        let plan = sliced(frame.create_physical_plan().await?, batch_rows)?;
         self.query.has_plan(plan.clone());
-        let stream = execute_stream(plan, task)?;
+        let stream = {
+            // Equal statements share a result if their threads are the same. The threads of all users last as long as the
+            // server, so they count as the same. Such a plan starts no task here.
+            let _shares = (plan.name() == SHARED).then(|| self.shares.enter());
+            execute_stream(plan, task)?
+        };
         self.schema = stream.schema();
         self.stream = Some(stream);
         Ok(())

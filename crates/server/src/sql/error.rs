@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use datafusion::common::DataFusionError;
 
-use super::Stop;
 use super::sqlstate::{REPLACED, sqlstate};
+use super::{Stop, Tables};
 use crate::access::where_set;
 
 /// The query engine's messages about a subquery that it cannot rewrite to a join.
@@ -75,6 +75,16 @@ impl QueryError {
     /// Returns true if a file was replaced while it was read. The same statement, run again, reads the new file.
     pub fn met_a_replaced_file(&self) -> bool {
         self.sqlstate() == REPLACED
+    }
+
+    /// The error without paths of tables.
+    pub(crate) fn without_paths(self, tables: &Tables) -> Self {
+        match self {
+            QueryError::Engine { sqlstate, text } => {
+                QueryError::Engine { sqlstate, text: tables.without_paths(&text) }
+            }
+            other => other,
+        }
     }
 
     /// A panic of the query engine.

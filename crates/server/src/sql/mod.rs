@@ -8,6 +8,7 @@
 //! | `permissions` | permissions of plans |
 //! | `tables`, `catalog` | the tables, and those that a user sees |
 //! | `pg_catalog`, `columns` | PostgreSQL's own tables about them |
+//! | `attempt` | statements in the audit log that run no plan |
 //! | `activity` | sessions and statements, as PostgreSQL's table of them |
 //! | `ast` | construction and inspection of syntax trees |
 //! | `dialect` | translation of PostgreSQL's SQL to that of the query engine |
@@ -15,10 +16,14 @@
 //! | `tiers` | tables whose files lie in an archive or on tape |
 //! | `functions` | functions of PostgreSQL that clients call |
 //! | `work` | the threads of statements |
+//! | `turns` | turns to run, shared fairly between users |
+//! | `watched` | rules of the planner that end when their statement was stopped |
 //! | `memory`, `size` | memory reserved by a user's queries; bytes of rows |
 //! | `arguments` | arguments of functions |
 //! | `bounded` | memory limits for results of expressions |
 //! | `nesting` | depth of a statement, before it is parsed |
+//! | `expanded` | size of a statement after its views, WITH queries and columns are expanded |
+//! | `slices` | small batches for many grouping sets |
 //! | `again` | restart after a file was replaced |
 //! | `error`, `sqlstate` | errors with PostgreSQL's codes |
 //!
@@ -28,11 +33,13 @@ mod activity;
 mod again;
 mod arguments;
 pub(crate) mod ast;
+mod attempt;
 mod bounded;
 mod catalog;
 mod columns;
 mod dialect;
 mod error;
+mod expanded;
 mod functions;
 mod memory;
 mod nesting;
@@ -42,10 +49,13 @@ mod registry;
 mod results;
 mod session;
 mod size;
+mod slices;
 mod sqlstate;
 mod tables;
 mod tiers;
+mod turns;
 mod types;
+mod watched;
 mod work;
 
 pub(crate) use columns::modifier;
@@ -56,6 +66,7 @@ pub(crate) use nesting::check as check_nesting;
 pub(crate) use pg_catalog::{information_table, is_own_table, is_without_rows};
 pub use registry::{Cancel, Finished, Protocol, Registry, RunningQuery, SessionEntry, Stop};
 pub use results::Results;
+pub(crate) use session::Unread;
 pub use session::{Run, Session, SessionBase};
 pub(crate) use tables::Sources;
 pub use tables::{Tables, TablesChange};

@@ -4,10 +4,13 @@
 //! session. Such a session has no function and no name that opens a file; `tests/server/access.rs` checks this. Plans that
 //! write, create or load are refused here.
 
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::context::SQLOptions;
-use datafusion::logical_expr::{LogicalPlan, Statement};
+use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
 
 use super::QueryError;
+use super::catalog::PUBLIC;
 use crate::access::Role;
 
 /// Settings, or prefixes of settings, that every user may set. They change the format of results or the plans of
@@ -26,7 +29,7 @@ const OWN_SETTINGS: [&str; 10] = [
 ];
 
 /// Checks that the role may run this plan.
-pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> Result<(), QueryError> {
+pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> std::result::Result<(), QueryError> {
     if role.admin {
         return Ok(());
     }
@@ -39,6 +42,30 @@ pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> Result<(), QueryError> {
         ))
     })?;
     let mut denied = None;
+    let mut hidden = false;
+    let explained = plan.apply_with_subqueries(|node| {
+        let inner = match node {
+            LogicalPlan::Explain(of) => &of.plan,
+            LogicalPlan::Analyze(of) => &of.input,
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        hidden |= reads_hidden(inner, role)?;
+        Ok(TreeNodeRecursion::Jump)
+    });
+    explained.map_err(QueryError::from)?;
+    if hidden {
+        return Err(QueryError::Denied(
+            "permission denied: the plan of this view shows tables that this user may not see; ask a user with admin = true for \
+             the plan"
+                .to_owned(),
+        ));
+    }
+    if shows_definitions(plan).map_err(QueryError::from)? {
+        return Err(QueryError::Denied(
+            "permission denied: definitions of tables show their paths, and need a role with admin = true"
+                .to_owned(),
+        ));
+    }
     let visited = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Statement(Statement::SetVariable(set)) = node
             && !may_set(&set.variable)
@@ -50,7 +77,7 @@ pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> Result<(), QueryError> {
         {
             denied = Some(reset.variable.clone());
         }
-        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+        Ok(TreeNodeRecursion::Continue)
     });
     visited.map_err(QueryError::from)?;
     match denied {
@@ -60,6 +87,41 @@ pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> Result<(), QueryError> {
         ))),
         None => Ok(()),
     }
+}
+
+/// Returns true if a plan is the text of a plan, which may show paths.
+pub(crate) fn is_explained(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_))
+}
+
+/// Returns true if the plan reads a table that the role does not see, as a view may.
+fn reads_hidden(plan: &LogicalPlan, role: &Role) -> Result<bool> {
+    let mut hidden = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            let of_users = scan.table_name.schema().is_none_or(|schema| schema == PUBLIC);
+            hidden |= of_users && !role.sees(scan.table_name.table());
+        }
+        Ok(if hidden { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(hidden)
+}
+
+/// Returns true if the plan reads definitions of tables, as SHOW CREATE TABLE does.
+fn shows_definitions(plan: &LogicalPlan) -> Result<bool> {
+    let (mut reads, mut refers) = (false, false);
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            let schema = scan.table_name.schema();
+            reads |= schema == Some("information_schema") && scan.table_name.table() == "views";
+        }
+        node.apply_expressions(|expr| {
+            refers |=
+                expr.exists(|part| Ok(matches!(part, Expr::Column(column) if column.name == "definition")))?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(reads && refers)
 }
 
 /// Returns true if users without administrator rights may set this variable.

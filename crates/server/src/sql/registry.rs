@@ -58,6 +58,8 @@ pub enum Stop {
     Disconnected,
     /// The client does not read the result.
     Stalled,
+    /// The user was removed, or got another role or password.
+    UserChanged,
     /// The server is shutting down.
     ShuttingDown,
 }
@@ -70,6 +72,7 @@ impl Stop {
             Stop::Timeout => "statement timeout",
             Stop::Disconnected => "a lost connection",
             Stop::Stalled => "a client that does not read the result",
+            Stop::UserChanged => "a change of the user in the users file",
             Stop::ShuttingDown => "the server shutting down",
         }
     }
@@ -125,6 +128,10 @@ pub struct SessionEntry {
     application: RwLock<String>,
     number: AtomicI32,
     request: Mutex<Option<Cancel>>,
+    /// Ends the connection.
+    ended: Cancel,
+    /// Number of statements in the audit log.
+    audited: AtomicU64,
     /// The start time.
     pub started: SystemTime,
 }
@@ -154,6 +161,23 @@ impl SessionEntry {
         if let Some(request) = &*lock(&self.request) {
             request.stop(why);
         }
+    }
+
+    /// Waits until the session has to end, and returns the reason.
+    pub(crate) async fn terminated(&self) -> Stop {
+        tokio::select! {
+            why = self.ended.stopped() => why,
+            () = self.user.ended.wait() => Stop::UserChanged,
+        }
+    }
+
+    /// Number of statements of this session in the audit log.
+    pub(crate) fn audited(&self) -> u64 {
+        self.audited.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_audited(&self) {
+        self.audited.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn set_application(&self, name: &str) {
@@ -195,7 +219,7 @@ impl RunningQuery {
         &self.account
     }
 
-    /// Returns true once its turn has come.
+    /// Returns true while it has its turn.
     pub fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed)
     }
@@ -217,6 +241,11 @@ impl RunningQuery {
 
     pub(crate) fn runs(&self) {
         self.running.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that the statement waits for its turn, or for a client that does not read.
+    pub(crate) fn waits(&self) {
+        self.running.store(false, Ordering::Relaxed);
     }
 
     pub(crate) fn has_plan(&self, plan: Arc<dyn ExecutionPlan>) {
@@ -306,6 +335,19 @@ impl Registry {
         self.observers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(observer));
     }
 
+    /// Stops the statements of a session.
+    pub(crate) fn stop(&self, session: &SessionEntry, why: Stop) {
+        session.stop(why);
+        let queries = self.queries().into_iter().filter(|query| query.session == session.id);
+        queries.for_each(|query| query.cancel.stop(why));
+    }
+
+    /// Stops the statements of a session, and ends its connection.
+    pub(crate) fn terminate(&self, session: &SessionEntry, why: Stop) {
+        session.ended.stop(why);
+        self.stop(session, why);
+    }
+
     /// Stops every query and every statement in planning.
     pub(crate) fn stop_all(&self, why: Stop) {
         self.sessions().iter().for_each(|session| session.stop(why));
@@ -329,6 +371,8 @@ impl Registry {
             application: RwLock::default(),
             number: AtomicI32::new(i32::try_from(id).unwrap_or(i32::MAX)),
             request: Mutex::default(),
+            ended: Cancel::default(),
+            audited: AtomicU64::new(0),
             started: SystemTime::now(),
         });
         let mut sessions = lock(&self.sessions);

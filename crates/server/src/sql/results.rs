@@ -1,26 +1,31 @@
 //! The rows of a running statement.
 //!
 //! A separate task takes batches from the plan and puts them into a queue of one. A client that does not read
-//! therefore delays only its own plan, and for a bounded time. A stop takes effect at once, whether the client reads
-//! or not. Chunks that the plan holds are released when it is dropped.
+//! therefore delays only its own plan, and for a bounded time. While it does not read, its statement has no turn, so that
+//! other statements run. A stop takes effect at once, whether the client reads or not. Chunks that the plan holds are
+//! released when it is dropped.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use datafusion::arrow::array::RecordBatch;
+use coscan_datafusion::Interrupt;
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::SchemaRef;
 use futures::Stream;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::again::Execution;
-use super::session::SessionBase;
+use super::session::{SessionBase, Turned};
 use super::size::bytes_of;
-use super::work::{Unfinished, Work};
-use super::{Cancel, QueryError, RunningQuery, SessionEntry, Stop};
+use super::work::{OnLane, Task};
+use super::{Cancel, QueryError, RunningQuery, SessionEntry, Stop, Tables};
+
+/// Time for which a client may leave a batch unread before its statement gives its turn back.
+const UNREAD: Duration = Duration::from_secs(1);
 
 /// The stream of rows. Dropping it stops the statement.
 #[derive(Debug)]
@@ -62,12 +67,21 @@ pub(crate) struct Ending {
     base: Arc<SessionBase>,
     session: Arc<SessionEntry>,
     query: Arc<RunningQuery>,
+    /// The text of the prepared statement, if it is not that of the query.
+    prepared: Option<String>,
     noted: bool,
 }
 
 impl Ending {
-    pub(crate) fn new(base: Arc<SessionBase>, session: Arc<SessionEntry>, query: Arc<RunningQuery>) -> Self {
-        Ending { base, session, query, noted: false }
+    pub(crate) fn new(
+        base: Arc<SessionBase>,
+        session: Arc<SessionEntry>,
+        query: Arc<RunningQuery>,
+        prepared: Option<String>,
+    ) -> Self {
+        // The line is written at the end, which no other line of the session replaces.
+        session.set_audited();
+        Ending { base, session, query, prepared, noted: false }
     }
 
     pub(crate) fn note(&mut self, error: Option<&QueryError>) {
@@ -88,6 +102,7 @@ impl Ending {
                 ("protocol", finished.protocol.as_str().into()),
                 ("peer", self.session.peer.map(|peer| peer.to_string()).into()),
                 ("sql", finished.sql.into()),
+                ("prepared", self.prepared.take().into()),
                 ("rows", finished.rows.into()),
                 ("took_ms", took_ms.into()),
                 ("code", code.into()),
@@ -107,29 +122,43 @@ pub(crate) struct Bounds {
     pub(crate) deadline: Option<Instant>,
     pub(crate) stalled_after: Duration,
     pub(crate) result_bytes: u64,
-    /// The statement's turns, released at its end.
-    pub(crate) turns: Vec<OwnedSemaphorePermit>,
+    /// The tables whose paths the user may not see.
+    pub(crate) hides: Option<Arc<Tables>>,
+    /// Set if the rows are the text of a plan.
+    pub(crate) explained: bool,
+    /// The statement's turns, released at its end and while the client does not read.
+    pub(crate) turns: Turned,
 }
 
-/// Starts the statement. Its plan runs on the threads of queries. The task that watches over it runs on the current
+/// Starts the statement. Its plan runs on the threads of its user. The task that watches over it runs on the current
 /// runtime, where no query computes.
-pub(crate) fn start(mut execution: Execution, work: &Work, bounds: Bounds, mut ending: Ending) -> Results {
+pub(crate) fn start(
+    mut execution: Execution,
+    lane: OnLane,
+    interrupt: &Interrupt,
+    mut bounds: Bounds,
+    mut ending: Ending,
+) -> Results {
     let (schema, query) = (execution.schema(), ending.query.clone());
     let (made, mut batches_made) = mpsc::channel(1);
-    let computing = Unfinished(work.spawn(async move {
+    let computing = lane.spawn(interrupt, async move {
         while let Some(batch) = execution.next().await {
             if made.send(batch).await.is_err() {
                 return;
             }
         }
-    }));
+    });
     let (sender, batches) = mpsc::channel(1);
     let pump = tokio::spawn(async move {
         let query = ending.query.clone();
-        let error = pump(&mut batches_made, computing, &bounds, &query, &sender).await.err();
-        drop(bounds.turns);
+        let error = pump(&mut batches_made, computing, &mut bounds, &query, &sender).await.err();
+        drop(lane);
+        bounds.turns.give_back(&query);
         ending.note(error.as_ref());
-        if let Some(error) = error {
+        if let Some(mut error) = error {
+            if let Some(tables) = &bounds.hides {
+                error = error.without_paths(tables);
+            }
             // A client that has left does not get the error.
             let _ = sender.send(Err(error)).await;
         }
@@ -139,14 +168,17 @@ pub(crate) fn start(mut execution: Execution, work: &Work, bounds: Bounds, mut e
 
 async fn pump(
     made: &mut mpsc::Receiver<datafusion::common::Result<RecordBatch>>,
-    computing: Unfinished<()>,
-    bounds: &Bounds,
+    computing: Task<()>,
+    bounds: &mut Bounds,
     query: &RunningQuery,
     sender: &mpsc::Sender<Result<RecordBatch, QueryError>>,
 ) -> Result<(), QueryError> {
     loop {
         let Some(batch) = stoppable(&query.cancel, bounds.deadline, made.recv()).await? else { break };
-        let batch = batch?;
+        let mut batch = batch?;
+        if let Some(tables) = bounds.hides.as_ref().filter(|_| bounds.explained) {
+            batch = without_paths(&batch, tables)?;
+        }
         if batch.num_rows() == 0 {
             continue;
         }
@@ -155,14 +187,37 @@ async fn pump(
         if bounds.result_bytes > 0 && bytes > bounds.result_bytes {
             return Err(QueryError::ResultTooLarge { limit: bounds.result_bytes });
         }
-        let sent = tokio::time::timeout(bounds.stalled_after, sender.send(Ok(batch)));
-        match stoppable(&query.cancel, bounds.deadline, sent).await? {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(QueryError::Stopped(Stop::Disconnected)),
-            Err(_) => return Err(QueryError::Stopped(Stop::Stalled)),
+        let deadline = bounds.deadline;
+        let reads = async {
+            if let Ok(place) = tokio::time::timeout(UNREAD, sender.reserve()).await {
+                return Ok::<_, QueryError>(place);
+            }
+            bounds.turns.give_back(query);
+            let place = tokio::time::timeout(bounds.stalled_after.saturating_sub(UNREAD), sender.reserve());
+            let place = place.await.map_err(|_| QueryError::Stopped(Stop::Stalled))?;
+            bounds.turns.take_again(query).await?;
+            Ok(place)
+        };
+        match stoppable(&query.cancel, deadline, reads).await?? {
+            Ok(place) => place.send(Ok(batch)),
+            Err(_) => return Err(QueryError::Stopped(Stop::Disconnected)),
         }
     }
-    computing.await.map_err(|_| QueryError::panicked())
+    computing.ended().await.ok_or_else(QueryError::panicked)
+}
+
+/// The rows of a plan's text without paths of tables.
+fn without_paths(batch: &RecordBatch, tables: &Tables) -> datafusion::common::Result<RecordBatch> {
+    let column = |column: &ArrayRef| -> ArrayRef {
+        match column.as_string_opt::<i32>() {
+            Some(texts) => {
+                let texts = texts.iter().map(|text| text.map(|text| tables.without_paths(text)));
+                Arc::new(texts.collect::<StringArray>())
+            }
+            None => column.clone(),
+        }
+    };
+    Ok(RecordBatch::try_new(batch.schema(), batch.columns().iter().map(column).collect())?)
 }
 
 /// Runs `work` unless it is stopped or its deadline passes.

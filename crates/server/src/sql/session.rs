@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coscan_datafusion::{CoscanContext, CoscanOptions};
+use coscan_datafusion::{CoscanContext, CoscanOptions, Interrupt};
 use coscan_tier::{TierUser, Tiers};
 use coscan_upstream::{plan_with_types, statement_to_plan, with_options};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -26,25 +26,38 @@ use tokio::time::Instant;
 
 use super::activity::Viewer;
 use super::again::Execution;
+use super::attempt::Attempt;
 use super::bounded::{BoundConstants, BoundOperators, Room};
 use super::catalog::{PUBLIC, catalogs};
 use super::dialect::{Literals, translated};
+use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
 use super::results::{Bounds, Ending, start, stoppable};
+use super::turns::{Turn, Turns};
 use super::types::CatalogTypes;
+use super::watched::watched;
 use super::work::Work;
-use super::{Cancel, Protocol, QueryError, Registry, Results, SessionEntry, Tables, permissions};
-use crate::access::{AccessError, Audit, Role, User, where_set};
+use super::{
+    Cancel, Protocol, QueryError, Registry, Results, RunningQuery, SessionEntry, Tables, expanded,
+    permissions,
+};
+use crate::access::{AccessError, Audit, Opened, Role, User, where_set};
 use crate::config::ServeConfig;
 
 /// The database of clients that name no database.
 pub(crate) const DATABASE: &str = "coscan";
 /// Maximum number of remembered database names. A client may ask for any name.
 const CATALOGS_MAX: usize = 256;
-/// Smaller objects that a client keeps in a session, such as prepared statements, are not reserved.
-const KEPT_SMALL: usize = 16 << 10;
-/// Approximate bytes of a plan per byte of its text. An element of a list has only a few letters.
+/// Approximate bytes of a statement that a client keeps or that is planned, and of its plan per byte of the text. An
+/// element of a list has only a few letters.
+const STATEMENT_BYTES: usize = 8 << 10;
 const PLAN_BYTES: usize = 64;
+/// Fewer bytes of bound values are not reserved. A message has them only once.
+const VALUES_SMALL: usize = 16 << 10;
+/// Batches that an unread result keeps: in its operators, on the way, and in the form of the protocol.
+const UNREAD_BATCHES: usize = 4;
+/// Approximate bytes of a value of variable length in an unread result.
+const UNREAD_VALUE: usize = 32;
 /// Maximum time that a statement waits for its turn, for any time limit of the statement.
 const TURN_WITHIN: Duration = Duration::from_secs(600);
 
@@ -57,9 +70,9 @@ pub struct SessionBase {
     catalogs: Mutex<HashMap<(String, String), Seen>>,
     registry: Arc<Registry>,
     audit: Arc<Audit>,
-    queries: Arc<Semaphore>,
+    queries: Arc<Turns>,
     stalled_after: Duration,
-    work: Work,
+    work: Arc<Work>,
 }
 
 /// The catalogs of a role for one database, and the role for which they were made.
@@ -95,7 +108,7 @@ impl SessionBase {
             catalogs: Mutex::default(),
             registry: Arc::default(),
             audit,
-            queries: Arc::new(Semaphore::new(config.max_queries)),
+            queries: Turns::new(config.max_queries, config.reserved_queries),
             stalled_after: config.stalled_client_timeout,
             work,
         })
@@ -135,13 +148,17 @@ impl SessionBase {
             .connect(limit)
             .ok_or_else(|| AccessError::TooManyConnections { user: user.name.clone(), limit })?;
         let database = database.filter(|name| !name.is_empty()).unwrap_or(DATABASE);
-        let (context, room) =
+        let (context, room, own) =
             self.context(&user, database).map_err(|error| AccessError::Malformed(error.to_string()))?;
         let entry = self.registry.open(user, protocol, peer, database);
-        Ok(Session { context, room, entry, base: self.clone(), _connected: connected })
+        Ok(Session { context, room, own, entry, base: self.clone(), _connected: connected })
     }
 
-    fn context(&self, user: &User, database: &str) -> DataFusionResult<(SessionContext, Arc<Room>)> {
+    fn context(
+        &self,
+        user: &User,
+        database: &str,
+    ) -> DataFusionResult<(SessionContext, Arc<Room>, Arc<OwnFunctions>)> {
         let mut config = self
             .template
             .config()
@@ -159,24 +176,26 @@ impl SessionBase {
         let shared = self.template.runtime_env();
         let pool = Arc::new(UserPool::new(user.clone(), shared.memory_pool.clone()));
         let room = Room::in_pool(pool.clone());
+        let own = Arc::<OwnFunctions>::default();
         let runtime = RuntimeEnv { memory_pool: pool, ..RuntimeEnv::clone(shared) };
         let state = SessionStateBuilder::new_from_existing(self.template.clone())
             .with_config(config)
             .with_runtime_env(Arc::new(runtime))
             .with_catalog_list(self.seen(&user.role, database)?)
             .with_type_planner(Arc::new(CatalogTypes))
+            .with_analyzer_rule(Arc::new(ReaderFunctions(own.clone())))
             .with_analyzer_rule(Arc::new(Literals))
             .with_analyzer_rule(Arc::new(BoundOperators(room.clone())))
-            .with_optimizer_rule(Arc::new(BoundConstants(room.clone())))
-            .build();
+            .with_optimizer_rule(Arc::new(BoundConstants(room.clone())));
+        let state = watched(state, &user.role.limits).build();
         let mut context = SessionContext::new_with_state(state);
-        context.register_udf(create_current_database_udf(database));
-        super::functions::register_user(&context, &user.name, user.role.admin, &self.registry);
+        super::functions::register_own(&context, &own, create_current_database_udf(database));
+        super::functions::register_user(&context, &own, &user.name, user.role.admin, &self.registry);
         room.bound_functions(&context);
         if user.role.admin {
             context = context.enable_url_table();
         }
-        Ok((context, room))
+        Ok((context, room, own))
     }
 
     /// The catalogs of a role. They are made once, so that object numbers known to clients stay valid.
@@ -201,6 +220,7 @@ impl SessionBase {
 pub struct Session {
     context: SessionContext,
     room: Arc<Room>,
+    own: Arc<OwnFunctions>,
     entry: Arc<SessionEntry>,
     base: Arc<SessionBase>,
     _connected: crate::access::Connected,
@@ -214,19 +234,65 @@ impl std::fmt::Debug for Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if self.entry.protocol == Protocol::Postgres {
+            self.base.audit.write("disconnect", &self.entry.user.name, &[("session", self.entry.id.into())]);
+        }
         self.base.registry.close(self.entry.id);
     }
 }
 
-/// Waits for a turn in this queue. `setting` names its length in the error.
-async fn turn(
-    queue: Arc<Semaphore>,
+/// Waits for a turn in a queue. `setting` names its length in the error.
+async fn within_limit<T>(
+    turn: impl Future<Output = T>,
     setting: impl FnOnce() -> String,
-) -> Result<OwnedSemaphorePermit, QueryError> {
-    match tokio::time::timeout(TURN_WITHIN, queue.acquire_owned()).await {
-        Ok(Ok(turn)) => Ok(turn),
+) -> Result<T, QueryError> {
+    match tokio::time::timeout(TURN_WITHIN, turn).await {
+        Ok(turn) => Ok(turn),
         _ => Err(QueryError::Busy { waited: TURN_WITHIN, setting: setting() }),
     }
+}
+
+/// Waits for a turn of a user's own queue.
+async fn own_turn(queue: &Arc<Semaphore>, name: &str) -> Result<Option<OwnedSemaphorePermit>, QueryError> {
+    // The queue is never closed.
+    let turn = async { queue.clone().acquire_owned().await.ok() };
+    within_limit(turn, || where_set(name)).await
+}
+
+/// The turns of a statement: one of its user, and one of the server.
+pub(crate) struct Turned {
+    base: Arc<SessionBase>,
+    user: User,
+    held: Option<(Option<OwnedSemaphorePermit>, Turn)>,
+}
+
+impl Turned {
+    fn new(base: &Arc<SessionBase>, user: &User) -> Self {
+        Turned { base: base.clone(), user: user.clone(), held: None }
+    }
+
+    /// Waits for the turns.
+    pub(crate) async fn take_again(&mut self, query: &RunningQuery) -> Result<(), QueryError> {
+        let own = own_turn(&self.user.used.queries, "queries").await?;
+        let of_all = || "max-queries (the server's flag --max-queries)".to_owned();
+        let turn = within_limit(self.base.queries.turn(&self.user), of_all).await?;
+        self.held = Some((own, turn));
+        query.runs();
+        Ok(())
+    }
+
+    /// Gives the turns back.
+    pub(crate) fn give_back(&mut self, query: &RunningQuery) {
+        query.waits();
+        self.held = None;
+    }
+}
+
+/// A result that waits for its client: its number and its memory count for the user.
+#[derive(Debug)]
+pub(crate) struct Unread {
+    _opened: Opened,
+    _reserved: MemoryReservation,
 }
 
 /// The settings of one run of a statement.
@@ -238,11 +304,13 @@ pub struct Run {
     pub timeout: Option<Duration>,
     /// The start time.
     pub begun: Instant,
+    /// The text of the prepared statement that EXECUTE runs, for the audit log.
+    pub prepared: Option<String>,
 }
 
 impl Default for Run {
     fn default() -> Self {
-        Run { cancel: Cancel::default(), timeout: None, begun: Instant::now() }
+        Run { cancel: Cancel::default(), timeout: None, begun: Instant::now(), prepared: None }
     }
 }
 
@@ -262,6 +330,11 @@ impl Session {
         &self.context
     }
 
+    /// A statement that begins, for the audit log.
+    pub(crate) fn attempt(&self, sql: &str) -> Attempt {
+        Attempt::of(&self.base.audit, &self.entry, sql)
+    }
+
     /// Plans a statement and checks that the user may run it. Does not run it.
     ///
     /// # Errors
@@ -272,15 +345,35 @@ impl Session {
     }
 
     async fn plan_for(&self, sql: &str, run: &Run) -> Result<LogicalPlan, QueryError> {
-        let _reserved = self.reserve_plan(sql)?;
+        let mut attempt = self.attempt(sql);
+        let planned = self.planned(sql, run).await.map_err(|error| self.shown(error));
+        attempt.checked(&planned);
+        planned
+    }
+
+    /// The error as this user may see it.
+    fn shown(&self, error: QueryError) -> QueryError {
+        match self.entry.user.role.admin {
+            true => error,
+            false => error.without_paths(&self.base.tables),
+        }
+    }
+
+    async fn planned(&self, sql: &str, run: &Run) -> Result<LogicalPlan, QueryError> {
+        let _reserved = self.reserve_plan("a statement", sql)?;
         let (state, sql) = (self.context.state(), with_options(sql).into_owned());
+        let (limits, tables) = (self.entry.user.role.limits.clone(), self.base.tables.clone());
         let planning = self.planning(async move {
             super::nesting::check(&sql)?;
             let dialect = state.config().options().sql_parser.dialect;
-            let statement = translated(state.sql_to_statement(&sql, &dialect)?)?;
-            statement_to_plan(&state, statement).await.map_err(QueryError::from)
+            let statement = state.sql_to_statement(&sql, &dialect)?;
+            expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
+            let plan = statement_to_plan(&state, translated(statement)?).await?;
+            expanded::check_plan(&plan, &limits)?;
+            Ok(plan)
         });
-        let plan = self.within(run, planning).await???;
+        let plan: Result<_, QueryError> = self.within(run, planning).await??;
+        let plan = plan?;
         self.check(&plan)?;
         Ok(plan)
     }
@@ -293,12 +386,16 @@ impl Session {
         stated: &[Option<DataType>],
     ) -> Result<LogicalPlan, QueryError> {
         let (state, stated) = (self.context.state(), stated.to_vec());
+        let (limits, tables) = (self.entry.user.role.limits.clone(), self.base.tables.clone());
         let planning = async move {
+            expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
             let types = Arc::new(CatalogTypes);
-            Ok(plan_with_types(&state, translated(statement)?, stated, types).await?)
+            let plan = plan_with_types(&state, translated(statement)?, stated, types).await?;
+            expanded::check_plan(&plan, &limits)?;
+            Ok(plan)
         };
         let plan: Result<_, QueryError> = self.planning(planning).await?;
-        let plan = plan?;
+        let plan = plan.map_err(|error| self.shown(error))?;
         self.check(&plan)?;
         Ok(plan)
     }
@@ -309,13 +406,23 @@ impl Session {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, QueryError> {
-        let turn = turn(self.entry.user.used.planning.clone(), || where_set("planning")).await?;
+        self.check_audit()?;
+        let turn = own_turn(&self.entry.user.used.planning, "planning").await?;
         self.room.begins();
         let planning = async move {
             let _turn = turn;
             work.await
         };
-        self.base.work.plan(planning).await.ok_or_else(QueryError::panicked)
+        let lane = self.base.work.lane(&self.entry.user.name);
+        lane.plan(&Interrupt::default(), planning).await.ok_or_else(QueryError::panicked)
+    }
+
+    /// Refuses further statements while the audit log cannot be written.
+    fn check_audit(&self) -> Result<(), QueryError> {
+        match self.base.audit.may_go_on() {
+            true => Ok(()),
+            false => Err(QueryError::other("58030", AccessError::NoAudit.to_string())),
+        }
     }
 
     /// Runs `work` unless the statement is stopped or its deadline passes.
@@ -333,31 +440,44 @@ impl Session {
     /// Sets the session's number that the client knows.
     pub(crate) fn set_number(&self, number: i32) {
         self.entry.set_number(number);
-        super::functions::register_number(&self.context, number);
+        super::functions::register_number(&self.context, &self.own, number);
     }
 
-    /// Reserves memory of the user for the plan of a statement that the client keeps. `None` for a short statement.
-    pub(crate) fn reserve_plan(&self, sql: &str) -> Result<Option<MemoryReservation>, QueryError> {
-        self.reserve("a prepared statement", sql.len(), sql.len().saturating_mul(PLAN_BYTES))
+    /// Reserves memory of the user for a statement that is planned or that the client keeps.
+    pub(crate) fn reserve_plan(&self, what: &str, sql: &str) -> Result<MemoryReservation, QueryError> {
+        self.reserve(what, sql.len().saturating_mul(PLAN_BYTES).saturating_add(STATEMENT_BYTES))
     }
 
     /// Reserves memory of the user for bound values. `None` for few bytes.
     pub(crate) fn reserve_values(&self, bytes: usize) -> Result<Option<MemoryReservation>, QueryError> {
-        self.reserve("bound values", bytes, bytes)
+        (bytes >= VALUES_SMALL).then(|| self.reserve("bound values", bytes)).transpose()
     }
 
-    fn reserve(
-        &self,
-        what: &str,
-        given: usize,
-        takes: usize,
-    ) -> Result<Option<MemoryReservation>, QueryError> {
-        if given < KEPT_SMALL {
-            return Ok(None);
-        }
+    /// Counts a result that waits for its client, such as that of a cursor.
+    ///
+    /// # Errors
+    ///
+    /// If the user has too many of them, or too little memory for its rows.
+    pub(crate) fn unread(&self, schema: &SchemaRef) -> Result<Unread, QueryError> {
+        let limit = self.entry.user.role.limits.cursors;
+        let opened = self.entry.user.used.open(limit).ok_or_else(|| {
+            let text = format!(
+                "the user has {limit} open cursors and suspended portals: close some, or raise {}",
+                where_set("cursors")
+            );
+            QueryError::other("53400", text)
+        })?;
+        let value = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(UNREAD_VALUE);
+        let row: usize = schema.fields().iter().map(value).sum();
+        let rows = self.context.copied_config().batch_size().saturating_mul(UNREAD_BATCHES);
+        let reserved = self.reserve("an open cursor", rows.saturating_mul(row))?;
+        Ok(Unread { _opened: opened, _reserved: reserved })
+    }
+
+    fn reserve(&self, what: &str, bytes: usize) -> Result<MemoryReservation, QueryError> {
         let reservation = MemoryConsumer::new(what).register(&self.context.runtime_env().memory_pool);
-        reservation.try_grow(takes)?;
-        Ok(Some(reservation))
+        reservation.try_grow(bytes)?;
+        Ok(reservation)
     }
 
     /// The tables the user sees.
@@ -427,29 +547,34 @@ impl Session {
     /// If it is not allowed, was stopped, or failed.
     pub async fn run(&self, sql: &str, plan: LogicalPlan, run: Run) -> Result<Results, QueryError> {
         self.check(&plan)?;
+        self.check_audit()?;
         self.room.begins();
         let deadline = self.deadline(&run);
         let policy = self.base.coscan.engine.policy().to_string();
         let query = self.base.registry.begin(&self.entry, sql, policy, run.cancel);
         tracing::debug!(query = query.id, session = self.entry.id, user = query.user, sql, "statement");
-        let mut ending = Ending::new(self.base.clone(), self.entry.clone(), query.clone());
-        let mut turns = Vec::new();
+        let mut ending = Ending::new(self.base.clone(), self.entry.clone(), query.clone(), run.prepared);
+        let explained = permissions::is_explained(&plan);
+        let mut turns = Turned::new(&self.base, &self.entry.user);
+        let interrupt = Interrupt::default();
         let begun = async {
-            turns.push(turn(self.entry.user.used.queries.clone(), || where_set("queries")).await?);
-            let of_all = || "max-queries (the server's flag --max-queries)".to_owned();
-            turns.push(turn(self.base.queries.clone(), of_all).await?);
-            query.runs();
-            let (context, of) = (self.context.clone(), query.clone());
+            turns.take_again(&query).await?;
+            let lane = self.base.work.lane(&self.entry.user.name);
+            let (context, of, limits) =
+                (self.context.clone(), query.clone(), self.entry.user.role.limits.clone());
+            let bytes = expanded::check_plan(&plan, &limits)?.bytes();
+            let _planning = self.reserve("planning", bytes)?;
             // The optimizer may also compute for seconds, so it does not run on the threads of operators.
-            let begun = self.base.work.plan(Execution::begin(context, plan, of)).await;
-            Ok::<_, QueryError>(begun.ok_or_else(QueryError::panicked)??)
+            let begun =
+                lane.plan(&interrupt, Execution::begin(context, plan, of, self.base.work.first())).await;
+            Ok::<_, QueryError>((begun.ok_or_else(QueryError::panicked)??, lane))
         };
         let begun = stoppable(&query.cancel, deadline, begun).await;
-        let execution = match begun.and_then(|begun| begun) {
-            Ok(execution) => execution,
+        let (execution, lane) = match begun.and_then(|begun| begun) {
+            Ok(begun) => begun,
             Err(error) => {
                 ending.note(Some(&error));
-                return Err(error);
+                return Err(self.shown(error));
             }
         };
         let bounds = Bounds {
@@ -457,7 +582,9 @@ impl Session {
             stalled_after: self.base.stalled_after,
             result_bytes: self.entry.user.role.limits.result_bytes,
             turns,
+            hides: (!self.entry.user.role.admin).then(|| self.base.tables.clone()),
+            explained,
         };
-        Ok(start(execution, &self.base.work, bounds, ending))
+        Ok(start(execution, lane, &interrupt, bounds, ending))
     }
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use coscan_datafusion::CoscanContext;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
+use datafusion::logical_expr::LogicalPlan;
 
 use crate::config::ServeConfig;
 use crate::error::ServeError;
@@ -84,6 +85,28 @@ impl Tables {
     /// The table of this name.
     pub fn get(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         self.read().get(name).map(|table| table.provider.clone())
+    }
+
+    /// The plan of a view. `None` for other tables.
+    pub(crate) fn view(&self, name: &str) -> Option<LogicalPlan> {
+        let view = self.get(name)?;
+        view.get_logical_plan().map(std::borrow::Cow::into_owned)
+    }
+
+    /// The text with names of tables in place of their paths and addresses, for users who may not see these.
+    pub(crate) fn without_paths(&self, text: &str) -> String {
+        let mut paths = Vec::new();
+        for (name, location) in self.locations() {
+            paths.extend(
+                location.iter().flat_map(|location| forms_of(location)).map(|path| (path, name.clone())),
+            );
+        }
+        // A path may begin with that of another table.
+        paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        paths.iter().fold(text.to_owned(), |text, (path, name)| match text.contains(path.as_str()) {
+            true => text.replace(path.as_str(), &format!("<{name}>")),
+            false => text,
+        })
     }
 
     /// Number of times that tables may have changed. The meaning of a name holds while this number stays the same.
@@ -180,6 +203,24 @@ impl Tables {
     }
 }
 
+/// The forms in which plans and errors show a location: as it was given, as an absolute path, and as the path in its store.
+fn forms_of(location: &str) -> Vec<String> {
+    let place = match location.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or(String::new(), |(_, path)| path.to_owned()),
+        None => std::fs::canonicalize(location)
+            .map_or_else(|_| location.to_owned(), |path| path.display().to_string()),
+    };
+    // A pattern shows in the folder before its first wildcard.
+    let fixed = |path: &str| path.split(['*', '?', '[']).next().unwrap_or_default().to_owned();
+    let in_store = place.trim_start_matches('/').to_owned();
+    let forms = [location.to_owned(), fixed(location), fixed(&place), fixed(&in_store)];
+    forms
+        .into_iter()
+        .map(|form| form.trim_end_matches('/').to_owned())
+        .filter(|form| form.len() > 2)
+        .collect()
+}
+
 /// Opens a file, folder, pattern or URL under the table's name, which declarations of other tables use.
 async fn open(
     coscan: &CoscanContext,
@@ -255,6 +296,17 @@ fn is_parquet(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_form_of_a_location_is_known() {
+        let forms = forms_of("s3://bucket/some/table/");
+        assert!(
+            forms.contains(&"s3://bucket/some/table".to_owned()) && forms.contains(&"some/table".to_owned())
+        );
+        let forms = forms_of("/data/year=*/x.parquet");
+        assert!(forms.contains(&"/data/year=".to_owned()) && forms.contains(&"data/year=".to_owned()));
+        assert!(forms_of("/").is_empty());
+    }
 
     #[test]
     fn a_folder_holds_a_table_per_subfolder_and_file() {

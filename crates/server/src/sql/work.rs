@@ -1,91 +1,216 @@
 //! The threads of statements, separate from those of connections.
 //!
 //! An operator may compute for seconds before it yields. On the threads of connections this would delay logins,
-//! timers and cancel requests. Planning may also compute for seconds, and never yields. Every statement is therefore
-//! planned on a thread of its own, so that it delays no other planning.
+//! timers and cancel requests. On threads that all users share it would delay the statements of other users. Users with
+//! statements in progress therefore have threads of their own, as many as the machine has processors, and the operating
+//! system shares the processors between them. Such a set of threads is a lane. If more users than [`LANES_MAX`] have
+//! statements in progress, some share a lane.
+//!
+//! Planning may also compute for seconds, and never yields. Every statement is therefore planned on a thread of its
+//! own, so that it delays no other planning.
+//!
+//! A stopped statement is interrupted: its planner ends before the next rule, and an expression that may be slow ends
+//! within a batch.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use coscan_datafusion::{Interrupt, install_interrupts};
 use datafusion::common::{DataFusionError, Result};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 
 /// Stack size of a thread, of which only the used part takes memory. It is enough for the deepest statement that
 /// `nesting` accepts.
 const STACK_BYTES: usize = 256 << 20;
+/// Maximum number of lanes. Each has as many threads as there are processors.
+const LANES_MAX: usize = 16;
 
-/// The threads. When this is dropped, they end by themselves.
-pub(crate) struct Work(Option<Runtime>);
+/// The threads of all lanes. When this is dropped, they end by themselves.
+pub(crate) struct Work {
+    threads: usize,
+    first: Handle,
+    lanes: Mutex<Vec<Lane>>,
+}
+
+/// A set of threads, and its users with their statements in progress. Lanes stay, because clients of object stores keep
+/// tasks on the threads that used them first.
+struct Lane {
+    runtime: Option<Runtime>,
+    users: HashMap<String, usize>,
+}
 
 impl Work {
-    /// Starts this number of threads.
-    pub(crate) fn start(threads: usize) -> Result<Self> {
+    /// Starts the threads of one lane. Further lanes start when they are needed.
+    pub(crate) fn start(threads: usize) -> Result<Arc<Self>> {
+        install_interrupts();
+        let threads = threads.max(1);
+        let first = Lane::start(threads)?;
+        Ok(Arc::new(Work { threads, first: first.handle(), lanes: Mutex::new(vec![first]) }))
+    }
+
+    /// The lane of a user, for one statement. A user without statements in progress gets the lane with the fewest users.
+    pub(crate) fn lane(self: &Arc<Self>, user: &str) -> OnLane {
+        let mut lanes = self.lock();
+        let own = lanes.iter().position(|lane| lane.users.contains_key(user));
+        let at = own.unwrap_or_else(|| {
+            let fewest = (0..lanes.len()).min_by_key(|&at| lanes[at].users.len()).unwrap_or(0);
+            if lanes[fewest].users.is_empty() || lanes.len() >= LANES_MAX {
+                return fewest;
+            }
+            match Lane::start(self.threads) {
+                Ok(lane) => {
+                    lanes.push(lane);
+                    lanes.len() - 1
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "threads of a further user cannot be started: some users share threads");
+                    fewest
+                }
+            }
+        });
+        *lanes[at].users.entry(user.to_owned()).or_default() += 1;
+        OnLane { threads: lanes[at].handle(), work: self.clone(), at, user: user.to_owned() }
+    }
+
+    /// The threads of the first lane.
+    pub(crate) fn first(&self) -> Handle {
+        self.first.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    fn start(threads: usize) -> Result<Self> {
         let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(threads.max(1)).thread_name("coscan-query").thread_stack_size(STACK_BYTES);
+        builder.worker_threads(threads).thread_name("coscan-query").thread_stack_size(STACK_BYTES);
         builder.enable_all();
         let runtime = builder.build().map_err(DataFusionError::IoError)?;
-        Ok(Work(Some(runtime)))
+        Ok(Lane { runtime: Some(runtime), users: HashMap::new() })
     }
 
-    /// Runs a future on these threads.
-    pub(crate) fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        self.runtime().spawn(future)
-    }
-
-    /// Runs planning on these threads. If the caller drops this future, planning is cancelled at its next yield.
-    /// `None` if it panicked.
-    pub(crate) async fn plan<F>(&self, future: F) -> Option<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let (_wanted, unwanted) = oneshot::channel::<()>();
-        let threads = self.runtime().handle().clone();
-        let planning = async move {
-            tokio::select! {
-                biased;
-                _ = unwanted => None,
-                output = future => Some(output),
-            }
-        };
-        self.runtime().spawn_blocking(move || threads.block_on(planning)).await.ok().flatten()
-    }
-
-    fn runtime(&self) -> &Runtime {
-        match &self.0 {
-            Some(runtime) => runtime,
+    fn handle(&self) -> Handle {
+        match &self.runtime {
+            Some(runtime) => runtime.handle().clone(),
             None => unreachable!("the threads are there until they are dropped"),
         }
     }
 }
 
-impl Drop for Work {
+impl Drop for Lane {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// A task that is cancelled when this handle is dropped.
-pub(crate) struct Unfinished<T>(pub(crate) JoinHandle<T>);
+/// A statement's place on the lane of its user.
+pub(crate) struct OnLane {
+    threads: Handle,
+    work: Arc<Work>,
+    at: usize,
+    user: String,
+}
 
-impl<T> Future for Unfinished<T> {
-    type Output = std::result::Result<T, JoinError>;
+impl OnLane {
+    /// Runs a future. Dropping the task stops it.
+    pub(crate) fn spawn<F>(&self, interrupt: &Interrupt, future: F) -> Task<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        Task { task: self.threads.spawn(interrupt.guard(future)), interrupt: interrupt.clone() }
+    }
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
+    /// Runs planning. If the caller drops this future, planning is interrupted. `None` if it panicked.
+    pub(crate) async fn plan<F>(&self, interrupt: &Interrupt, future: F) -> Option<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let mut wanted = Wanted { interrupt: interrupt.clone(), ended: false };
+        let (_wanted, unwanted) = oneshot::channel::<()>();
+        let threads = self.threads.clone();
+        let planning = interrupt.guard(async move {
+            tokio::select! {
+                biased;
+                _ = unwanted => None,
+                output = future => Some(output),
+            }
+        });
+        let output = self.threads.spawn_blocking(move || threads.block_on(planning)).await;
+        wanted.ended = true;
+        output.ok().flatten()
     }
 }
 
-impl<T> Drop for Unfinished<T> {
+impl Drop for OnLane {
     fn drop(&mut self) {
-        self.0.abort();
+        let mut lanes = self.work.lock();
+        let Some(lane) = lanes.get_mut(self.at) else { return };
+        if let Some(count) = lane.users.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                lane.users.remove(&self.user);
+            }
+        }
+    }
+}
+
+/// Interrupts planning that ends before its result.
+struct Wanted {
+    interrupt: Interrupt,
+    ended: bool,
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.interrupt.stop();
+        }
+    }
+}
+
+/// A task that is stopped when it is dropped.
+pub(crate) struct Task<T> {
+    task: JoinHandle<T>,
+    interrupt: Interrupt,
+}
+
+impl<T> Task<T> {
+    /// Waits for its end. `None` if it panicked.
+    pub(crate) async fn ended(mut self) -> Option<T> {
+        (&mut self.task).await.ok()
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.interrupt.stop();
+        self.task.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_with_statements_in_progress_have_lanes_of_their_own() {
+        let work = Work::start(1).unwrap();
+        let (ann, bob) = (work.lane("ann"), work.lane("bob"));
+        assert_ne!(ann.at, bob.at);
+        assert_eq!(work.lane("ann").at, ann.at);
+        let others: Vec<_> = (0..2 * LANES_MAX).map(|n| work.lane(&n.to_string())).collect();
+        assert_eq!(work.lock().len(), LANES_MAX);
+        let before = ann.at;
+        drop((ann, bob, others));
+        assert!(work.lock().iter().all(|lane| lane.users.is_empty()));
+        assert!(work.lane("ann").at <= before, "an empty lane is used again");
     }
 }

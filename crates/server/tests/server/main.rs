@@ -1,6 +1,8 @@
 //! Tests of a server through its protocols.
 
 mod access;
+mod bounds;
+mod changes;
 mod clustered;
 mod http;
 mod postgres;

@@ -15,10 +15,12 @@ use super::growth::{Growth, growth, made};
 use super::{Room, are_constants};
 
 /// A bounded function in place of this one. `None` if its result cannot be much larger than its arguments, or if it
-/// is bounded already.
+/// is bounded already. A function of another session, which a view may have, is bounded in this room.
 pub(super) fn bounded(of: &Arc<ScalarUDF>, room: &Arc<Room>) -> Option<ScalarUDF> {
-    if of.inner().downcast_ref::<Bounded>().is_some() {
-        return None;
+    if let Some(bounded) = of.inner().downcast_ref::<Bounded>() {
+        let other = !Arc::ptr_eq(&bounded.room, room);
+        return other
+            .then(|| ScalarUDF::from(Bounded { room: room.clone(), of: bounded.of.clone(), ..*bounded }));
     }
     let growth = growth(of.name())?;
     Some(ScalarUDF::from(Bounded { of: of.clone(), growth, room: room.clone() }))

@@ -14,6 +14,7 @@
 //! | `latest` | a cache of one parsed text |
 //! | `make` | a date, a time or an interval from numbers |
 //! | `ordered` | the value at a place among ordered ones |
+//! | `own` | functions of the session in views |
 //! | `pattern` | the part of a text that matches a pattern |
 //! | `privileges` | privileges of the user |
 //! | `template` | dates and times read by PostgreSQL's templates |
@@ -36,6 +37,7 @@ mod justify;
 mod latest;
 mod make;
 mod ordered;
+mod own;
 mod pattern;
 mod privileges;
 mod syntax;
@@ -47,12 +49,14 @@ mod to_char;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 
 use super::Registry;
 use super::activity::Viewer;
 pub(crate) use json::EXPONENT_MAX;
+pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(super) use syntax::with_syntax;
 
 /// The version that clients get. They choose features and catalog queries by it.
@@ -156,18 +160,29 @@ pub(crate) fn register(context: &SessionContext) {
 }
 
 /// Registers functions about the user and its privileges.
-pub(crate) fn register_user(context: &SessionContext, user: &str, admin: bool, registry: &Arc<Registry>) {
-    for name in ["session_user", "current_user", "user", "current_role"] {
-        context.register_udf(answer::udf(name, user.into()));
-    }
+pub(crate) fn register_user(
+    context: &SessionContext,
+    own: &OwnFunctions,
+    user: &str,
+    admin: bool,
+    registry: &Arc<Registry>,
+) {
+    let names = ["session_user", "current_user", "user", "current_role"];
+    names.iter().for_each(|name| register_own(context, own, answer::udf(name, user.into())));
     for name in cancel::NAMES {
         let viewer = Viewer { user: user.to_owned(), admin };
-        context.register_udf(cancel::udf(name, registry.clone(), viewer));
+        register_own(context, own, cancel::udf(name, registry.clone(), viewer));
     }
-    privileges::NAMES.iter().for_each(|name| context.register_udf(privileges::udf(name, admin)));
+    privileges::NAMES.iter().for_each(|name| register_own(context, own, privileges::udf(name, admin)));
 }
 
 /// Registers the function that returns the session's number.
-pub(crate) fn register_number(context: &SessionContext, number: i32) {
-    context.register_udf(answer::udf("pg_backend_pid", number.into()));
+pub(crate) fn register_number(context: &SessionContext, own: &OwnFunctions, number: i32) {
+    register_own(context, own, answer::udf("pg_backend_pid", number.into()));
+}
+
+/// Registers a function about the session.
+pub(crate) fn register_own(context: &SessionContext, own: &OwnFunctions, function: ScalarUDF) {
+    own.set(function.clone());
+    context.register_udf(function);
 }
