@@ -4,11 +4,12 @@ import os
 import sys
 import unittest
 
-from . import hostile_connections, hostile_logins, hostile_statements, prepared, proofs, shell, tests, values
+from . import hostile_connections, hostile_logins, hostile_plans, hostile_statements, prepared, proofs, shell, tests, values
 from .server import Missing, client_packages
 
 #: The modules with tests.
-MODULES = [tests, prepared, values, hostile_logins, hostile_connections, hostile_statements, proofs, shell]
+MODULES = [tests, prepared, values, hostile_logins, hostile_connections, hostile_statements, hostile_plans,
+           proofs, shell]
 
 
 def main() -> int:

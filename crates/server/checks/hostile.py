@@ -1,7 +1,7 @@
 """Attacks on coscan serve: the common part of their tests.
 
 Logins and certificates are in `hostile_logins`, messages and connections in `hostile_connections`, SQL in
-`hostile_statements`. Each test ends with a request to the same server, which must answer.
+`hostile_statements` and `hostile_plans`. Each test ends with a request to the same server, which must answer.
 """
 
 from __future__ import annotations
