@@ -26,8 +26,8 @@ TIMEOUT = 2
 ENDS_WITHIN = 10
 LATENCY_MAX = 5
 #: The server's buffer and the memory of a user in MiB, and what the process may have beyond both and its memory at the
-#: start. Operators may exceed the memory of a user by half of it.
-BUFFER, MEMORY, BEYOND = 64, 128, 128
+#: start. Operators may exceed the memory of a user by half of it. Groups exist twice while an aggregation outputs them.
+BUFFER, MEMORY, BEYOND = 64, 128, 192
 
 
 def doubling(draw: random.Random) -> str:

@@ -102,7 +102,8 @@ class Statements(Hostile):
                         with self.subTest(sql[:100], prepared=prepared):
                             with self.assertRaises(psycopg.Error) as error:
                                 connection.execute(sql, prepare=prepared).fetchall()
-                            self.assertEqual(error.exception.sqlstate, "53200", error.exception)
+                            # Texts that double are too many operators already.
+                            self.assertIn(error.exception.sqlstate, ("53200", "54001"), error.exception)
                             self.assertIn("user", str(error.exception))
                     print(f"   values that are made: {before >> 20} MiB before, {peak(server) >> 20} MiB at most", flush=True)
                     self.assertLess(peak(server) - before, most * 256 << 20)
