@@ -66,8 +66,7 @@ class Hostile(Certified):
             subprocess.run([COSCAN, "user", "add", name, "--role", role, "--users", cls.users], check=True,
                            env=os.environ | {"COSCAN_PASSWORD": name})
         patient = ["--handshake-timeout", str(PATIENT)]
-        # A user gets half of the connections.
-        cls.free = Server(*patient, "--max-connections", "3000", data=cls.data)
+        cls.free = Server(*patient, data=cls.data)
         cls.addClassCleanup(cls.free.stop)
         cls.guarded = Server(
             *patient, *cls.tls, "--users", str(cls.users), "--token-lifetime", str(LIFETIME), data=cls.data)

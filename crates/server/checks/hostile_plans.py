@@ -151,6 +151,26 @@ class Victim(threading.Thread):
         return taken
 
 
+def answered(connect, sql: str) -> str:
+    """Returns how a statement ended. The answer of one that does not end is not awaited for ever."""
+    import psycopg
+
+    ended = []
+
+    def run():
+        try:
+            with connect() as connection:
+                connection.execute(sql).fetchmany(1000)
+            ended.append("an answer")
+        except psycopg.Error as error:
+            ended.append(error.sqlstate or str(error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(TIMEOUT + 3 * ENDS_WITHIN)
+    return ended[0] if ended else "no answer"
+
+
 def findings(server: Server, seed: int, statements: int) -> list[str]:
     """Runs generated statements, and returns what went beyond the bounds."""
     import psycopg
@@ -166,12 +186,8 @@ def findings(server: Server, seed: int, statements: int) -> list[str]:
     for number in range(statements):
         kind = KINDS[number % len(KINDS)]
         sql = kind(draw)
-        begun, ended = time.monotonic(), "an answer"
-        try:
-            with connect("hostile", limited) as connection:
-                connection.execute(sql).fetchmany(1000)
-        except psycopg.Error as error:
-            ended = error.sqlstate or str(error)
+        begun = time.monotonic()
+        ended = answered(lambda: connect("hostile", limited), sql)
         took = time.monotonic() - begun
         time.sleep(0.2)
         latency, memory = victim.take()
@@ -188,7 +204,7 @@ def findings(server: Server, seed: int, statements: int) -> list[str]:
         if wrong:
             found.append(f"seed {seed}, statement {number} ({kind.__name__}): {', '.join(wrong)}: {sql[:300]}")
     victim.goes_on = False
-    victim.join()
+    victim.join(ENDS_WITHIN)
     return found
 
 

@@ -157,7 +157,7 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
     setting!(
         "max-logins",
         "N",
-        "connections at once before their login; a further one ends the oldest of the address with the most",
+        "connections before their login; a further one ends one that is older than a second",
         "200",
         |config, value| number(value, 1..=1_000_000).map(|n: usize| config.max_logins = n)
     ),

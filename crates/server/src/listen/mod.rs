@@ -10,7 +10,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -107,7 +107,7 @@ async fn admitted(
     tls: Option<Arc<Tls>>,
     served: Served,
 ) {
-    let (counted, refused) = match state.connections().admit(peer.ip()) {
+    let (counted, refused) = match state.connections().admit(peer.ip(), Instant::now()) {
         Admission::Admitted(counted) => (counted, None),
         Admission::Refused(counted, why) => (counted, Some(why)),
         Admission::Dropped => {

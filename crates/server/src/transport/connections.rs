@@ -2,14 +2,17 @@
 //!
 //! A connection counts as one in login until its client has logged in. Every client can open such connections, so they
 //! have a limit of their own. Beyond it, the oldest one of the address with the most ends, and the new one is served.
-//! Clients that have sent something are ended last. Strangers therefore neither use up the connections of users nor keep
-//! them from logging in, and health checks are always answered: they need no login.
+//! Clients that have sent something are ended last. A new connection has a moment before it can be ended, because many
+//! clients may connect at once. Strangers therefore neither use up the connections of users nor keep them from logging
+//! in, and health checks are always answered: they need no login.
 //!
-//! Of the connections that other users leave, one user gets half. Some connections are for administrators only.
+//! Of the connections that other users leave, one user gets half, if the server knows its users. Some connections are for
+//! administrators only.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -23,6 +26,9 @@ const REFUSING_MAX: usize = 64;
 const RESERVED_SHARE: usize = 4;
 /// A user gets at least this many connections, if there are so many.
 const SHARE_MIN: usize = 8;
+/// How long a connection is in login before it has to make room, unless connections in login are as many as connections
+/// may be.
+const LOGIN_MOMENT: Duration = Duration::from_secs(1);
 
 /// The connections of a server.
 #[derive(Debug)]
@@ -31,6 +37,8 @@ pub struct Connections {
     reserved: usize,
     limit_per_address: usize,
     logins_max: usize,
+    /// False if every client may give any name.
+    knows_users: bool,
     counts: Mutex<Counts>,
 }
 
@@ -50,6 +58,7 @@ struct Counts {
 #[derive(Debug)]
 struct Login {
     from: IpAddr,
+    since: Instant,
     /// Set when the client has sent something.
     spoke: bool,
     end: Arc<Notify>,
@@ -72,6 +81,7 @@ impl Connections {
             reserved: config.reserved_connections.min(config.max_connections / RESERVED_SHARE),
             limit_per_address: config.max_connections_per_address,
             logins_max: config.max_logins,
+            knows_users: config.users.is_some(),
             counts: Mutex::default(),
         })
     }
@@ -82,7 +92,7 @@ impl Connections {
         counts.logged_in + counts.logins.len()
     }
 
-    pub(crate) fn admit(self: &Arc<Self>, from: IpAddr) -> Admission {
+    pub(crate) fn admit(self: &Arc<Self>, from: IpAddr, now: Instant) -> Admission {
         let mut counts = self.lock();
         let from_there = counts.by_address.get(&from).copied().unwrap_or(0);
         if from_there >= self.limit_per_address {
@@ -98,11 +108,12 @@ impl Connections {
             return Admission::Refused(Counted { of: self.clone(), is: Mutex::new(Is::Refused) }, why);
         }
         if counts.logins.len() >= self.logins_max {
-            counts.end_oldest();
+            let before = if counts.logins.len() < self.limit { now.checked_sub(LOGIN_MOMENT) } else { Some(now) };
+            before.inspect(|before| counts.end_oldest(*before));
         }
         let (id, end) = (counts.next, Arc::new(Notify::new()));
         counts.next += 1;
-        counts.logins.insert(id, Login { from, spoke: false, end: end.clone() });
+        counts.logins.insert(id, Login { from, since: now, spoke: false, end: end.clone() });
         *counts.by_address.entry(from).or_default() += 1;
         Admission::Admitted(Counted { of: self.clone(), is: Mutex::new(Is::InLogin { id, from, end }) })
     }
@@ -113,14 +124,15 @@ impl Connections {
 }
 
 impl Counts {
-    /// Ends a connection before its login of the address with the most: the oldest whose client has sent nothing, or the
-    /// oldest.
-    fn end_oldest(&mut self) {
+    /// Ends a connection before its login, and older than `before`, of the address with the most: the oldest whose client
+    /// has sent nothing, or the oldest.
+    fn end_oldest(&mut self, before: Instant) {
         let mut by_address = HashMap::<IpAddr, usize>::new();
         self.logins.values().for_each(|login| *by_address.entry(login.from).or_default() += 1);
         let order =
             |(&id, login): (&u64, &Login)| (by_address[&login.from], !login.spoke, std::cmp::Reverse(id));
-        if let Some((.., std::cmp::Reverse(id))) = self.logins.iter().map(order).max()
+        let old = self.logins.iter().filter(|(_, login)| login.since <= before);
+        if let Some((.., std::cmp::Reverse(id))) = old.map(order).max()
             && let Some(login) = self.logins.remove(&id)
         {
             login.end.notify_one();
@@ -182,7 +194,7 @@ impl Counted {
             ));
         }
         let share = limit.saturating_sub(counts.readers.saturating_sub(own)).div_ceil(2).max(SHARE_MIN);
-        if !admin && own >= share {
+        if of.knows_users && !admin && own >= share {
             return Err(format!(
                 "too many connections of user \"{}\": it has {own}, half of those that other users leave (max-connections, a flag of \
                  the server)",
@@ -263,7 +275,11 @@ mod tests {
     }
 
     fn admitted(connections: &Arc<Connections>, from: &str) -> Result<Counted, String> {
-        match connections.admit(from.parse().unwrap()) {
+        admitted_at(connections, from, Instant::now())
+    }
+
+    fn admitted_at(connections: &Arc<Connections>, from: &str, now: Instant) -> Result<Counted, String> {
+        match connections.admit(from.parse().unwrap(), now) {
             Admission::Admitted(counted) => Ok(counted),
             Admission::Refused(_, why) => Err(why),
             Admission::Dropped => Err("dropped".to_owned()),
@@ -281,15 +297,17 @@ mod tests {
         drop(first);
         assert_eq!(connections.count(), 2);
         let _fourth = admitted(&connections, here).unwrap();
-        let refused: Vec<_> = (0..REFUSING_MAX).map(|_| connections.admit(here.parse().unwrap())).collect();
-        assert!(matches!(connections.admit(here.parse().unwrap()), Admission::Dropped));
+        let refused: Vec<_> = (0..REFUSING_MAX).map(|_| connections.admit(here.parse().unwrap(), Instant::now())).collect();
+        assert!(matches!(connections.admit(here.parse().unwrap(), Instant::now()), Admission::Dropped));
         drop(refused);
-        assert!(matches!(connections.admit(here.parse().unwrap()), Admission::Refused(..)));
+        assert!(matches!(connections.admit(here.parse().unwrap(), Instant::now()), Admission::Refused(..)));
     }
 
     #[test]
     fn connections_of_users_leave_room_for_others_and_for_administrators() {
-        let config = ServeConfig { max_connections: 40, reserved_connections: 4, ..ServeConfig::default() };
+        let users = Some("users.toml".into());
+        let config =
+            ServeConfig { max_connections: 40, reserved_connections: 4, users, ..ServeConfig::default() };
         let connections = Connections::new(&config);
         let logged_in = |of: &User, wanted: usize| -> Vec<Counted> {
             let one = |_| admitted(&connections, "10.0.0.1").unwrap();
@@ -303,14 +321,20 @@ mod tests {
         assert_eq!(logged_in(&root, 100).len(), 4);
         drop((anns, bobs, others));
         assert_eq!(connections.count(), 0);
+        let connections = Connections::new(&ServeConfig { users: None, ..config });
+        let all: Vec<_> = (0..36).map(|_| admitted(&connections, "10.0.0.1").unwrap()).collect();
+        assert!(all.iter().all(|one| one.log_in(&ann).is_ok()), "names that any client may give");
     }
 
     #[test]
     fn strangers_make_room_for_those_who_come_later() {
-        let config = ServeConfig { max_logins: 3, max_connections: 4, ..ServeConfig::default() };
+        let config = ServeConfig { max_logins: 3, max_connections: 30, ..ServeConfig::default() };
         let connections = Connections::new(&config);
-        let other = admitted(&connections, "10.0.0.2").unwrap();
-        let many: Vec<_> = (0..50).map(|_| admitted(&connections, "10.0.0.1").unwrap()).collect();
+        let begun = Instant::now();
+        let at = |seconds: u64| begun + Duration::from_secs(seconds);
+        let other = admitted_at(&connections, "10.0.0.2", begun).unwrap();
+        let many: Vec<_> =
+            (0..50).map(|n| admitted_at(&connections, "10.0.0.1", at(2 * n)).unwrap()).collect();
         assert_eq!(connections.count(), 3);
         assert!(other.ended().now_or_never().is_none(), "of an address with fewer");
         assert!(many[0].ended().now_or_never().is_some() && many[49].ended().now_or_never().is_none());
@@ -318,5 +342,10 @@ mod tests {
         assert!(other.log_in(&user("ann", false)).is_ok() && other.is_logged_in());
         drop((many, other));
         assert_eq!((connections.count(), connections.lock().by_address.len()), (0, 0));
+        // Clients that come at the same time are not strangers yet.
+        let many: Vec<_> =
+            (0..50).map(|_| admitted_at(&connections, "10.0.0.1", begun).unwrap()).collect();
+        assert_eq!(connections.count(), 30);
+        assert!(many[20..].iter().all(|one| one.log_in(&user("ann", false)).is_ok()));
     }
 }
