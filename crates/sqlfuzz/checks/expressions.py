@@ -71,7 +71,8 @@ class Expressions:
             lambda: part("(", self.column(scope, NUMBERS), " * ", self.draw.choice("23"), ")"),
             lambda: part("abs(", inner(), ")"),
             lambda: part("(", self.column(scope, "i"), " % ", self.draw.choice("37"), ")"),
-            lambda: part("round(", self.column(scope, "w"), f", {self.draw.choice('0123')})"),
+            # With one digit, results would be no reals. DuckDB makes reals of reals and decimals.
+            lambda: part("round(", self.column(scope, "w"), f", {self.draw.choice([-1, 0, 2, 3])})"),
             lambda: part("nullif(", inner(), ", ", self.constant(), ")"),
             lambda: part(self.draw.choice(["greatest(", "least("]), inner(), ", ", inner(), ")"),
             lambda: part("CASE WHEN ", self.condition(scope, depth + 1), " THEN ", inner(), " ELSE ", inner(), " END"),
