@@ -283,6 +283,13 @@ const QUERIES: &[(&str, &[&str])] = &[
         "(SELECT arrow_cast(k, 'Int16') AS v FROM g UNION SELECT v FROM x WHERE v > 9) EXCEPT SELECT arrow_cast(k, 'Int32') FROM l",
         &["1099511627776", "3", "4"],
     ),
+    ("SELECT g.k, h.w FROM g LEFT JOIN LATERAL (SELECT * FROM h WHERE h.k <> g.v AND h.k IS NULL) h ON g.v > 1 WHERE g.v = 9", &["4|"]),
+    ("SELECT count(*) FROM g, LATERAL (SELECT * FROM h WHERE h.k <> g.v AND false) h", &["0"]),
+    (
+        "SELECT x FROM (SELECT x, v FROM (SELECT x, arrow_cast(x, 'Float64') AS v FROM i) a LEFT JOIN (SELECT v, 1 AS one FROM p) b
+         USING (v)) a WHERE NOT EXISTS (SELECT count(*) FROM p WHERE p.v >= a.v HAVING count(*) > 2)",
+        &["", "9"],
+    ),
     (
         "SELECT DISTINCT arrow_typeof(k) FROM (SELECT arrow_cast(k, 'Float64') AS k FROM l) AS a RIGHT JOIN (SELECT
          arrow_cast(k, 'Int16') AS k FROM g) AS b USING (k) RIGHT JOIN (SELECT arrow_cast(k, 'Int16') AS k FROM g) AS c USING (k)",

@@ -23,7 +23,7 @@ def read_rows(path: Path, file: File) -> pa.Table:
     """Returns the rows of a file, before its footer is changed."""
     fields = [field for field in file.rows.schema if not legacy_types.stored_as(field)]
     # docs/tables.md: times of 96 bits are read as microseconds.
-    wide = file.options.get("use_deprecated_int96_timestamps", False)
+    wide = file.options.get("use_deprecated_int96_timestamps", False) or file.options.get("times") == "int96"
     fine = [field.name for field in fields if pa.types.is_timestamp(field.type) and field.type.unit == "ns" and not wide]
     others = [field.name for field in fields if field.name not in fine]
     columns = {field.name: file.rows.column(field.name) for field in file.rows.schema if legacy_types.stored_as(field)}
