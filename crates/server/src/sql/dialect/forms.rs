@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, Interval, Query, Select, SelectItem, TableAlias, TableAliasColumnDef, TableFactor, TimezoneInfo,
-    TypedString, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, Interval, Query, Select, SelectItem, TableFactor, TimezoneInfo, TypedString,
+    UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 
 use super::interval::in_words;
-use super::{arrays, fetch};
+use super::{arrays, fetch, rows};
 use crate::sql::QueryError;
 use crate::sql::ast::{binary, call, cast, literal, nested, number, text};
 
@@ -63,35 +63,8 @@ impl VisitorMut for Forms {
         ControlFlow::Continue(())
     }
 
-    /// The column of a function that returns rows has the name of its table.
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
-        let (name, args, alias) = match factor {
-            TableFactor::Table { name, args: Some(args), alias, with_ordinality: false, .. } => {
-                (name, &mut args.args, alias)
-            }
-            TableFactor::Function { name, args, alias, with_ordinality: false, .. } => (name, args, alias),
-            _ => return ControlFlow::Continue(()),
-        };
-        if name.to_string().eq_ignore_ascii_case("generate_series") {
-            // A step may be written as a text.
-            if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(step))) = args.get_mut(2)
-                && let Some(given) = text(step)
-            {
-                *step = interval(given);
-            }
-            let named = Ident::new("generate_series");
-            let alias = alias.get_or_insert_with(|| TableAlias {
-                explicit: true,
-                name: named,
-                columns: Vec::new(),
-                at: None,
-            });
-            if alias.columns.is_empty() {
-                let column = TableAliasColumnDef { name: alias.name.clone(), data_type: None };
-                alias.columns.push(column);
-            }
-        }
-        ControlFlow::Continue(())
+        rows::replace(factor).map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
@@ -125,7 +98,8 @@ fn word(name: &str) -> Option<Expr> {
     }
 }
 
-fn interval(given: &str) -> Expr {
+/// An interval from its text.
+pub(super) fn interval(given: &str) -> Expr {
     Expr::Interval(Interval {
         value: Box::new(literal(in_words(given).unwrap_or_else(|| given.to_owned()))),
         leading_field: None,
@@ -169,14 +143,20 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
         }
         Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => text(expr).map(interval),
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
-            json(data_type, expr.as_ref())
+            json(data_type, expr.as_ref()).or_else(|| numeric(data_type, expr.as_ref()))
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
-            json(data_type, &Expr::Value(value.clone()))
+            let of = Expr::Value(value.clone());
+            json(data_type, &of).or_else(|| numeric(data_type, &of))
         }
         Expr::Identifier(name) if name.quote_style.is_none() => word(&name.value.to_ascii_lowercase()),
-        Expr::AtTimeZone { timestamp, time_zone } if text(time_zone).is_some() => {
-            Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            let mut time = timestamp.as_ref().clone();
+            // A text without a type is a time with a zone.
+            if text(&time).is_some() {
+                time = cast(time, DataType::Timestamp(None, TimezoneInfo::WithTimeZone));
+            }
+            Some(call("timezone", vec![time_zone.as_ref().clone(), time]))
         }
         Expr::Function(function) if !matches!(function.args, FunctionArguments::Subquery(_)) => {
             called(function)
@@ -194,6 +174,33 @@ fn json(data_type: &DataType, of: &Expr) -> Option<Expr> {
         _ => return None,
     };
     Some(call(name, vec![cast(of.clone(), DataType::Text)]))
+}
+
+/// A cast to `numeric` without digits. A constant keeps the digits that it is written with.
+fn numeric(data_type: &DataType, of: &Expr) -> Option<Expr> {
+    let plain = matches!(
+        data_type,
+        DataType::Numeric(ExactNumberInfo::None)
+            | DataType::Decimal(ExactNumberInfo::None)
+            | DataType::Dec(ExactNumberInfo::None)
+    );
+    let number = match of {
+        _ if !plain => return None,
+        Expr::Value(ValueWithSpan { value: Value::Placeholder(_) | Value::Null, .. }) => return None,
+        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => number.to_string(),
+        of => match text(of) {
+            Some(text) => text.trim().to_owned(),
+            None => return Some(call("numeric", vec![of.clone()])),
+        },
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole.trim_start_matches(['+', '-'])) || !digits(fraction) || whole.len() + fraction.len() > 30
+    {
+        return None;
+    }
+    let info = ExactNumberInfo::PrecisionAndScale(38, i64::try_from(fraction.len()).ok()?);
+    Some(cast(literal(number), DataType::Numeric(info)))
 }
 
 /// Calls of functions with other arguments.

@@ -1,13 +1,17 @@
 //! `justify_hours`, `justify_days`, `justify_interval`: 24 hours become a day, thirty days become a month, and all
 //! parts get one sign.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{AsArray, IntervalMonthDayNanoArray};
-use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
-use datafusion::common::{Result, exec_datafusion_err};
-use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
+use datafusion::arrow::datatypes::{
+    DataType, DurationNanosecondType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+};
+use datafusion::common::{Result, exec_datafusion_err, plan_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Volatility, create_udf};
 use datafusion::prelude::SessionContext;
+
+use super::declared::Function;
 
 const DAY: i64 = 86_400_000_000_000;
 const DAYS_OF_MONTH: i32 = 30;
@@ -19,6 +23,7 @@ pub(super) fn register(context: &SessionContext) {
     let of = DataType::Interval(IntervalUnit::MonthDayNano);
     let functions: [(&str, Justify); 3] =
         [("justify_hours", hours), ("justify_days", days), ("justify_interval", both)];
+    context.register_udf(whole_days().as_ref().clone());
     for (name, justify) in functions {
         let justified = Arc::new(move |arguments: &[ColumnarValue]| {
             let intervals = ColumnarValue::values_to_arrays(arguments)?.swap_remove(0);
@@ -38,6 +43,29 @@ pub(super) fn register(context: &SessionContext) {
             justified,
         ));
     }
+}
+
+static WHOLE_DAYS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let takes = |types: &[DataType]| match types {
+        [DataType::Duration(_)] => Ok(vec![DataType::Duration(TimeUnit::Nanosecond)]),
+        _ => plan_err!("this function takes the difference of two times"),
+    };
+    let gives = |_: &[DataType]| DataType::Interval(IntervalUnit::MonthDayNano);
+    Arc::new(Function { name: "whole_days", takes, gives, compute: days_of_duration }.immutable())
+});
+
+/// The difference of two times as an interval with whole days.
+pub(crate) fn whole_days() -> Arc<ScalarUDF> {
+    WHOLE_DAYS.clone()
+}
+
+fn days_of_duration(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let differences = args.args[0].to_array(args.number_rows)?;
+    let differences = differences.as_primitive::<DurationNanosecondType>().iter();
+    // 2^63 nanoseconds are fewer than 2^31 days.
+    let interval = |of: i64| IntervalMonthDayNano::new(0, (of / DAY) as i32, of % DAY);
+    let intervals: IntervalMonthDayNanoArray = differences.map(|of| of.map(interval)).collect();
+    Ok(ColumnarValue::Array(Arc::new(intervals)))
 }
 
 /// Whole days of the time become days.
