@@ -284,6 +284,20 @@ const QUERIES: &[(&str, &[&str])] = &[
         &["1099511627776", "3", "4"],
     ),
     ("SELECT g.k, h.w FROM g LEFT JOIN LATERAL (SELECT * FROM h WHERE h.k <> g.v AND h.k IS NULL) h ON g.v > 1 WHERE g.v = 9", &["4|"]),
+    (
+        "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM h WHERE h.k = g.k)), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM h
+         WHERE h.k = g.v)), sum((SELECT max(w) FROM h WHERE h.k = g.k)), sum((SELECT max(w) FROM h WHERE h.k = g.v)) FROM g",
+        &["2|4|17|34"],
+    ),
+    (
+        "SELECT count(*) FROM g GROUP BY k IN (SELECT h.k FROM h), v IN (SELECT h.k FROM h) ORDER BY k IN (SELECT h.k FROM h),
+         v IN (SELECT h.k FROM h)",
+        &["1", "2", "2"],
+    ),
+    (
+        "SELECT count(*) FROM g GROUP BY EXISTS (SELECT 1 FROM h WHERE h.k = g.k), EXISTS (SELECT 1 FROM h WHERE h.k = g.v)",
+        &["1", "2", "2"],
+    ),
     ("SELECT count(*) FROM g, LATERAL (SELECT * FROM h WHERE h.k <> g.v AND false) h", &["0"]),
     (
         "SELECT x FROM (SELECT x, v FROM (SELECT x, arrow_cast(x, 'Float64') AS v FROM i) a LEFT JOIN (SELECT v, 1 AS one FROM p) b
