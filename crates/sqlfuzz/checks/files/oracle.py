@@ -30,7 +30,11 @@ def read_rows(path: Path, file: File) -> pa.Table:
     for names, unit in ((fine, "ns"), (others, "us")):
         if names:
             # A reader of one file, which takes no folder name for a key.
-            read = pq.ParquetFile(path, coerce_int96_timestamp_unit=unit).read(columns=names)
+            try:
+                read = pq.ParquetFile(path, coerce_int96_timestamp_unit=unit).read(columns=names)
+            except pa.ArrowException as error:
+                error.add_note(f"{path}, {file.writer} {file.options}, {file.rows.schema}")
+                raise
             columns |= {name: read.column(name) for name in names}
     return pa.table({name: columns[name] for name in file.rows.schema.names})
 
