@@ -2,16 +2,17 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, Interval, Query, Select, SelectItem, TableFactor, TimezoneInfo, TypedString,
-    UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Interval, Query, Select, SelectItem,
+    TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 
 use super::interval::in_words;
 use super::{arrays, fetch, rows};
 use crate::sql::QueryError;
-use crate::sql::ast::{binary, call, cast, literal, nested, number, text};
+use crate::sql::ast::{binary, call, cast, function as ast_function, literal, nested, number, text};
 
 /// Functions that return rows, whose column has the function's name, and the query engine's list functions for them.
 const ROWS_OF: [(&str, &str); 2] =
@@ -203,6 +204,47 @@ fn numeric(data_type: &DataType, of: &Expr) -> Option<Expr> {
     Some(cast(literal(number), DataType::Numeric(info)))
 }
 
+/// Returns whether a unit of `date_trunc` is an hour or less.
+pub(super) fn is_within_hours(unit: &str) -> bool {
+    const UNITS: [&str; 5] = ["hour", "minute", "second", "millisecond", "microsecond"];
+    UNITS.contains(&unit.to_ascii_lowercase().trim_end_matches('s'))
+}
+
+fn boolean(value: bool) -> Expr {
+    Expr::value(Value::Boolean(value))
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_literal(expr),
+        expr => matches!(expr, Expr::Value(_)),
+    }
+}
+
+/// The arguments of `make_interval` in their order, if any is named. Others are 0.
+fn named_parts(list: &FunctionArgumentList) -> Option<Vec<Expr>> {
+    const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+    let mut parts: Vec<Expr> = PARTS.iter().map(|_| number("0")).collect();
+    let mut has_names = false;
+    for (at, arg) in list.args.iter().enumerate() {
+        let (at, value) = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (at, value),
+            FunctionArg::ExprNamed {
+                name: Expr::Identifier(name),
+                arg: FunctionArgExpr::Expr(value),
+                ..
+            }
+            | FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                has_names = true;
+                (PARTS.iter().position(|part| name.value.eq_ignore_ascii_case(part))?, value)
+            }
+            _ => return None,
+        };
+        *parts.get_mut(at)? = value.clone();
+    }
+    has_names.then_some(parts)
+}
+
 /// Calls of functions with other arguments.
 fn called(function: &mut Function) -> Option<Expr> {
     let name = function.name.to_string().to_ascii_lowercase();
@@ -212,6 +254,9 @@ fn called(function: &mut Function) -> Option<Expr> {
     if let Some((_, other)) = RENAMED.into_iter().find(|(known, _)| *known == name) {
         function.name = Ident::new(other).into();
         return None;
+    }
+    if name == "make_interval" {
+        return named_parts(list).map(|args| call(&name, args));
     }
     let args: Vec<&Expr> = list
         .args
@@ -226,8 +271,16 @@ fn called(function: &mut Function) -> Option<Expr> {
         ("date_trunc", [field, time, zone]) => {
             let zone = || (*zone).clone();
             let time = cast((*time).clone(), DataType::Timestamp(None, TimezoneInfo::WithTimeZone));
-            let there = call("date_trunc", vec![(*field).clone(), call("timezone", vec![zone(), time])]);
-            Some(call("timezone", vec![zone(), there]))
+            let there = || call("timezone", vec![zone(), time.clone()]);
+            let truncated = call("date_trunc", vec![(*field).clone(), there()]);
+            // Clocks that are set do not change the time since the last full hour.
+            Some(match text(field) {
+                Some(field) if is_within_hours(field) => {
+                    let since = nested(binary(there(), BinaryOperator::Minus, truncated));
+                    nested(binary(time, BinaryOperator::Minus, since))
+                }
+                _ => call("timezone", vec![zone(), truncated]),
+            })
         }
         ("current_timestamp" | "current_time" | "localtimestamp" | "localtime", [digits]) => {
             let now = word(&name).unwrap_or_else(|| call(&name, Vec::new()));
@@ -236,6 +289,20 @@ fn called(function: &mut Function) -> Option<Expr> {
                 "1" | "2" | "3" => call("date_trunc", vec![literal("millisecond"), now]),
                 _ => now,
             })
+        }
+        ("lead" | "lag", [of, by, default]) if function.over.is_some() && !is_literal(default) => {
+            let (of, by, default) = ((*of).clone(), (*by).clone(), (*default).clone());
+            let over = |args: Vec<Expr>| {
+                Expr::Function(Function { over: function.over.clone(), ..ast_function(&name, args) })
+            };
+            let has_row = over(vec![boolean(true), by.clone(), boolean(false)]);
+            Some(nested(Expr::Case {
+                case_token: AttachedToken::empty(),
+                end_token: AttachedToken::empty(),
+                operand: None,
+                conditions: vec![CaseWhen { condition: has_row, result: over(vec![of, by]) }],
+                else_result: Some(Box::new(default)),
+            }))
         }
         ("mod", [of, by]) => {
             let (of, by) = (nested((*of).clone()), nested((*by).clone()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
@@ -13,7 +13,6 @@ use datafusion::logical_expr::{Expr, cast, lit};
 
 use super::bytes::bytea;
 use super::interval::in_words;
-use super::typed::changes_clocks;
 use crate::sql::functions::in_zone;
 
 /// The text as a value of the type. With `may_be_wrong`, invalid bytes are NULL. `None` if the query engine reads the
@@ -43,11 +42,17 @@ fn bytes(text: &str, to: &DataType, may_be_wrong: bool) -> Result<Expr> {
 fn value(text: &str, to: &DataType, config: &ConfigOptions) -> Option<Expr> {
     let now = || now(config).call(vec![]);
     match to {
-        // The clocks of the zone may skip or repeat this time.
-        DataType::Timestamp(_, Some(zone)) if changes_clocks(zone) && is_local(text) => {
-            let full = in_full(text.trim()).unwrap_or_else(|| text.to_owned());
-            let local = cast(lit(full), DataType::Timestamp(TimeUnit::Nanosecond, None));
-            Some(cast(in_zone().call(vec![lit(zone.as_ref()), local]), to.clone()))
+        // It is a time on the session's clocks, which may skip or repeat it.
+        DataType::Timestamp(unit, Some(zone)) if is_local(text) => {
+            let session = config.execution.time_zone.as_deref().unwrap_or(zone);
+            let full = in_full(text.trim()).unwrap_or_else(|| text.trim().to_owned());
+            let local = cast(lit(full), DataType::Timestamp(*unit, None));
+            Some(cast(in_zone().call(vec![lit(session), local]), to.clone()))
+        }
+        // The zone of a text says nothing about a time without one.
+        DataType::Timestamp(_, None) if without_zone(text).is_some() => {
+            let text = without_zone(text)?;
+            Some(cast(lit(in_full(&text).unwrap_or(text)), to.clone()))
         }
         DataType::Timestamp(_, zone) => Some(match word(text)? {
             Word::Epoch => cast(lit("1970-01-01T00:00:00"), to.clone()),
@@ -130,14 +135,25 @@ pub(super) fn in_full(text: &str) -> Option<String> {
     }
 }
 
-/// Returns whether a text is a date with a time in digits, and has no zone.
+fn digits(text: &str, between: &[char]) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_digit() || between.contains(&c))
+}
+
+/// Returns whether a text is a date in digits, perhaps with a time in digits, and has no zone.
 fn is_local(text: &str) -> bool {
-    let text = text.trim();
-    let Some((date, time)) = text.split_once([' ', 'T']) else { return false };
-    let digits = |text: &str, between: &[char]| {
-        !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || between.contains(&c))
-    };
-    digits(date, &['-', '/']) && digits(time, &[':', '.'])
+    match text.trim().split_once([' ', 'T']) {
+        Some((date, time)) => digits(date, &['-', '/']) && digits(time, &[':', '.']),
+        None => digits(text.trim(), &['-', '/']),
+    }
+}
+
+/// A date and a time in digits, without the zone behind them. `None` if there is none.
+fn without_zone(text: &str) -> Option<String> {
+    let (date, rest) = text.trim().split_once([' ', 'T'])?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '.'))?;
+    let time = &rest[..end];
+    (digits(date, &['-', '/']) && digits(time, &[':', '.'])).then(|| format!("{date} {time}"))
 }
 
 /// The elements of `{1,2,NULL}` as a list of that type. `None` if the text has another form, or an element does not

@@ -5,6 +5,7 @@
 //! - Casts of times, numbers, lists and others to text have PostgreSQL's form.
 //! - Casts of times without a zone to times with one: some times do not exist or exist twice, when clocks change.
 //! - The difference of two times has whole days.
+//! - Times with a zone are taken apart and truncated in the zone of the session, whatever zone their type names.
 //!
 //! This is a rule on plans, where types are known: `at > 'epoch'` is a cast there.
 
@@ -19,6 +20,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::forms::is_within_hours;
 use super::literals;
 use crate::sql::functions::{in_zone, text, texts_of_list, whole_days};
 
@@ -86,6 +88,10 @@ fn casted(
             if *to == DataType::Utf8 { text } else { cast(text, to.clone()) }
         }),
         (from, to) if to.is_integer() => whole(of, from, to),
+        (
+            DataType::Timestamp(_, Some(zone)),
+            DataType::Date32 | DataType::Time64(_) | DataType::Timestamp(_, None),
+        ) => elsewhere(zone, config).map(|zone| cast(in_zone().call(vec![zone, of.clone()]), to.clone())),
         (DataType::Timestamp(_, None), DataType::Timestamp(_, Some(zone))) if changes_clocks(zone) => {
             Some(cast(in_zone().call(vec![lit(zone.as_ref()), of.clone()]), to.clone()))
         }
@@ -93,8 +99,16 @@ fn casted(
     })
 }
 
+/// The zone of the session, if it may be another one than that of a type.
+fn elsewhere(of_type: &str, config: &ConfigOptions) -> Option<Expr> {
+    let session = config.execution.time_zone.as_deref()?;
+    let utc = |zone: &str| zone.eq_ignore_ascii_case("utc") || zone == "+00:00";
+    (session != of_type && !(utc(session) && utc(of_type)) || changes_clocks(session))
+        .then(|| lit(ScalarValue::Utf8(Some(session.to_owned()))))
+}
+
 /// Returns whether a zone may be other than a fixed offset.
-pub(super) fn changes_clocks(zone: &str) -> bool {
+fn changes_clocks(zone: &str) -> bool {
     !zone.starts_with(['+', '-']) && !zone.eq_ignore_ascii_case("utc")
 }
 
@@ -160,10 +174,48 @@ fn called(call: &ScalarFunction, schema: &DFSchema, config: &ConfigOptions) -> O
             _ => None,
         });
     }
+    if let Some(there) = in_session_zone(call, schema, config) {
+        return Some(there);
+    }
     if TAKES_APART.contains(&name) {
         return change(&|_, arg, of| {
             matches!(of, DataType::Duration(_)).then(|| whole_days().call(vec![arg.clone()]))
         });
     }
     None
+}
+
+/// A part of a time, its text, or a time that is truncated, computed on the clocks of the session.
+fn in_session_zone(call: &ScalarFunction, schema: &DFSchema, config: &ConfigOptions) -> Option<Expr> {
+    let at = match (call.func.name(), &call.args[..]) {
+        ("date_part", [Expr::Literal(part, _), _]) => {
+            let part = part.try_as_str().flatten()?.to_ascii_lowercase();
+            (!part.starts_with("epoch") && !part.starts_with("timezone")).then_some(1)?
+        }
+        ("date_trunc", [_, _]) => 1,
+        ("to_char", [_, _]) => 0,
+        _ => return None,
+    };
+    let of = call.args[at].get_type(schema).ok()?;
+    let DataType::Timestamp(_, Some(zone)) = &of else { return None };
+    let zone = elsewhere(zone, config)?;
+    let mut args = call.args.clone();
+    if let ("to_char", DataType::Timestamp(unit, _)) = (call.func.name(), &of) {
+        // A template may show the zone, so the value keeps one.
+        let session = config.execution.time_zone.as_deref()?;
+        args[at] = cast(call.args[at].clone(), DataType::Timestamp(*unit, Some(session.into())));
+        return Some(call.func.call(args));
+    }
+    args[at] = in_zone().call(vec![zone.clone(), call.args[at].clone()]);
+    let (clock, there) = (args[at].clone(), call.func.call(args));
+    let unit = match &call.args[0] {
+        Expr::Literal(unit, _) => unit.try_as_str().flatten().unwrap_or_default(),
+        _ => "",
+    };
+    Some(match call.func.name() {
+        // Clocks that are set do not change the time since the last full hour.
+        "date_trunc" if is_within_hours(unit) => call.args[at].clone() - (clock - there),
+        "date_trunc" => cast(in_zone().call(vec![zone, there]), of),
+        _ => there,
+    })
 }

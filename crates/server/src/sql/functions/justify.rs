@@ -3,9 +3,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{AsArray, IntervalMonthDayNanoArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray};
 use datafusion::arrow::datatypes::{
-    DataType, DurationNanosecondType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    ArrowPrimitiveType, DataType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
+    DurationSecondType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::common::{Result, exec_datafusion_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Volatility, create_udf};
@@ -47,7 +48,7 @@ pub(super) fn register(context: &SessionContext) {
 
 static WHOLE_DAYS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let takes = |types: &[DataType]| match types {
-        [DataType::Duration(_)] => Ok(vec![DataType::Duration(TimeUnit::Nanosecond)]),
+        [DataType::Duration(_)] => Ok(types.to_vec()),
         _ => plan_err!("this function takes the difference of two times"),
     };
     let gives = |_: &[DataType]| DataType::Interval(IntervalUnit::MonthDayNano);
@@ -60,12 +61,26 @@ pub(crate) fn whole_days() -> Arc<ScalarUDF> {
 }
 
 fn days_of_duration(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn intervals<T: ArrowPrimitiveType<Native = i64>>(of: &ArrayRef, second: i64) -> Result<ArrayRef> {
+        let day = 86_400 * second;
+        let interval = |of: i64| {
+            let days = i32::try_from(of / day).map_err(|_| exec_datafusion_err!("interval out of range"))?;
+            Ok(IntervalMonthDayNano::new(0, days, of % day * (1_000_000_000 / second)))
+        };
+        let intervals = of.as_primitive::<T>().iter().map(|of| of.map(interval).transpose());
+        Ok(Arc::new(intervals.collect::<Result<IntervalMonthDayNanoArray>>()?))
+    }
     let differences = args.args[0].to_array(args.number_rows)?;
-    let differences = differences.as_primitive::<DurationNanosecondType>().iter();
-    // 2^63 nanoseconds are fewer than 2^31 days.
-    let interval = |of: i64| IntervalMonthDayNano::new(0, (of / DAY) as i32, of % DAY);
-    let intervals: IntervalMonthDayNanoArray = differences.map(|of| of.map(interval)).collect();
-    Ok(ColumnarValue::Array(Arc::new(intervals)))
+    Ok(ColumnarValue::Array(match differences.data_type() {
+        DataType::Duration(TimeUnit::Second) => intervals::<DurationSecondType>(&differences, 1)?,
+        DataType::Duration(TimeUnit::Millisecond) => {
+            intervals::<DurationMillisecondType>(&differences, 1_000)?
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            intervals::<DurationMicrosecondType>(&differences, 1_000_000)?
+        }
+        _ => intervals::<DurationNanosecondType>(&differences, 1_000_000_000)?,
+    }))
 }
 
 /// Whole days of the time become days.

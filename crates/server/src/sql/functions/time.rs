@@ -7,12 +7,13 @@ use chrono::{
     DateTime, Datelike, LocalResult, Months, NaiveDate, NaiveDateTime, Offset, TimeZone as _, Timelike,
 };
 use datafusion::arrow::array::timezone::Tz;
-use datafusion::arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray, TimestampNanosecondArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray, PrimitiveArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit, TimestampNanosecondType,
+    ArrowTimestampType, DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err, plan_err};
+use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -21,8 +22,6 @@ use datafusion::scalar::ScalarValue;
 
 use super::declared::Function;
 use crate::sql::QueryError;
-
-const SECOND: i64 = 1_000_000_000;
 
 pub(super) fn register(context: &SessionContext) {
     let gives = |_: &[DataType]| DataType::Interval(IntervalUnit::MonthDayNano);
@@ -122,42 +121,69 @@ impl ScalarUDFImpl for TimeZone {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         match types {
-            [_, DataType::Timestamp(_, Some(zone))] => Ok(vec![DataType::Utf8, nanoseconds(Some(zone))]),
-            [_, of] if of.is_temporal() || of.is_null() => Ok(vec![DataType::Utf8, nanoseconds(None)]),
+            [_, time @ DataType::Timestamp(..)] => Ok(vec![DataType::Utf8, time.clone()]),
+            [_, DataType::Date32 | DataType::Date64 | DataType::Null] => {
+                Ok(vec![DataType::Utf8, DataType::Timestamp(TimeUnit::Microsecond, None)])
+            }
             _ => plan_err!("timezone() takes a time zone and a timestamp"),
         }
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            [_, DataType::Timestamp(_, Some(_))] => Ok(nanoseconds(None)),
-            _ => Ok(nanoseconds(Some("+00:00"))),
+            [_, DataType::Timestamp(unit, Some(_))] => Ok(DataType::Timestamp(*unit, None)),
+            [_, DataType::Timestamp(unit, None)] => Ok(DataType::Timestamp(*unit, Some("+00:00".into()))),
+            _ => plan_err!("timezone() takes a time zone and a timestamp"),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let times = args.args[1].to_array(args.number_rows)?;
-        let into_zone = matches!(times.data_type(), DataType::Timestamp(_, Some(_)));
         let zones = args.args[0].to_array(args.number_rows)?;
-        let (zones, times) = (zones.as_string::<i32>(), times.as_primitive::<TimestampNanosecondType>());
-        let mut last: Option<(&str, Tz)> = None;
-        let mut of = |name| match last {
-            Some((known, zone)) if known == name => Ok(zone),
-            _ => {
-                let zone = zone_of(name)?;
-                last = Some((name, zone));
-                Ok::<_, DataFusionError>(zone)
+        let times = args.args[1].to_array(args.number_rows)?;
+        let zones = zones.as_string::<i32>();
+        let moved = match times.data_type() {
+            DataType::Timestamp(TimeUnit::Second, _) => moved::<TimestampSecondType>(zones, &times)?,
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                moved::<TimestampMillisecondType>(zones, &times)?
             }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                moved::<TimestampMicrosecondType>(zones, &times)?
+            }
+            _ => moved::<TimestampNanosecondType>(zones, &times)?,
         };
-        let there = zones.iter().zip(times.iter()).map(|(name, time)| {
-            let Some((name, time)) = name.zip(time) else { return Ok(None) };
-            let moved = if into_zone { local(time, of(name)?) } else { instant(time, of(name)?) };
-            moved.map(Some).ok_or_else(|| exec_datafusion_err!("timestamp out of range"))
-        });
-        let there = there.collect::<Result<TimestampNanosecondArray>>()?;
-        let there = if into_zone { there } else { there.with_timezone("+00:00") };
-        Ok(ColumnarValue::Array(Arc::new(there)))
+        Ok(ColumnarValue::Array(moved))
     }
+}
+
+/// Times with a zone as the clocks of a zone show them, or times of these clocks as times with a zone.
+fn moved<T: ArrowTimestampType>(zones: &StringArray, times: &ArrayRef) -> Result<ArrayRef> {
+    let into_zone = matches!(times.data_type(), DataType::Timestamp(_, Some(_)));
+    let second = match T::UNIT {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    };
+    let mut last: Option<(&str, Tz)> = None;
+    let mut of = |name| match last {
+        Some((known, zone)) if known == name => Ok(zone),
+        _ => {
+            let zone = zone_of(name)?;
+            last = Some((name, zone));
+            Ok::<_, DataFusionError>(zone)
+        }
+    };
+    let moved = zones.iter().zip(times.as_primitive::<T>()).map(|(name, time)| {
+        let Some((name, time)) = name.zip(time) else { return Ok(None) };
+        let (seconds, zone) = (time.div_euclid(second), of(name)?);
+        let moved = if into_zone { local(seconds, zone) } else { instant(seconds, zone) };
+        let moved = moved.and_then(|moved| moved.checked_mul(second)?.checked_add(time.rem_euclid(second)));
+        moved.map(Some).ok_or_else(|| {
+            DataFusionError::External(Box::new(QueryError::other("22008", "timestamp out of range")))
+        })
+    });
+    let moved = moved.collect::<Result<PrimitiveArray<T>>>()?;
+    Ok(Arc::new(if into_zone { moved } else { moved.with_timezone("+00:00") }))
 }
 
 fn zone_of(name: &str) -> Result<Tz> {
@@ -167,25 +193,30 @@ fn zone_of(name: &str) -> Result<Tz> {
     })
 }
 
-/// The time on the clocks of a zone.
-fn local(instant: i64, zone: Tz) -> Option<i64> {
-    let offset = zone.offset_from_utc_datetime(&at(instant)).fix();
-    instant.checked_add(i64::from(offset.local_minus_utc()) * SECOND)
+fn date_time(seconds: i64) -> Option<NaiveDateTime> {
+    DateTime::from_timestamp(seconds, 0).map(|time| time.naive_utc())
 }
 
-/// The instant at which the clocks of a zone show a time. Clocks that are set forward skip some times: these are read
-/// as if the clocks had not been set. Clocks that are set back show some times twice: the second one counts.
+/// The time on the clocks of a zone, in seconds.
+fn local(instant: i64, zone: Tz) -> Option<i64> {
+    let offset = zone.offset_from_utc_datetime(&date_time(instant)?).fix();
+    instant.checked_add(offset.local_minus_utc().into())
+}
+
+/// The instant at which the clocks of a zone show a time, in seconds. Clocks that are set forward skip some times:
+/// these are read as if the clocks had not been set. Clocks that are set back show some times twice: the second one
+/// counts.
 fn instant(local: i64, zone: Tz) -> Option<i64> {
     let offset =
-        match zone.offset_from_local_datetime(&at(local)) {
+        match zone.offset_from_local_datetime(&date_time(local)?) {
             LocalResult::Single(offset) => offset,
             LocalResult::Ambiguous(one, other) => {
                 if one.fix().local_minus_utc() < other.fix().local_minus_utc() { one } else { other }
             }
             // No offset is larger than 26 hours, so this instant is before the change.
-            LocalResult::None => zone.offset_from_utc_datetime(&at(local.checked_sub(26 * 3600 * SECOND)?)),
+            LocalResult::None => zone.offset_from_utc_datetime(&date_time(local - 26 * 3600)?),
         };
-    local.checked_sub(i64::from(offset.fix().local_minus_utc()) * SECOND)
+    local.checked_sub(offset.fix().local_minus_utc().into())
 }
 
 #[cfg(test)]
@@ -196,7 +227,7 @@ mod tests {
     fn times_that_clocks_skip_or_repeat_are_those_of_postgres() {
         let parsed = |text: &str| {
             let time = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M").unwrap();
-            time.and_utc().timestamp_nanos_opt().unwrap()
+            time.and_utc().timestamp()
         };
         for (zone, shown, utc) in [
             ("Europe/Berlin", "2024-03-31 01:59", "2024-03-31 00:59"),
