@@ -120,7 +120,7 @@ class Draw:
     def aggregate(self) -> str:
         n = self.pick(["amount", "cpu", "bytes", "small"])
         return self.of(
-            lambda: "count(*)", lambda: "count(DISTINCT host)", lambda: f"sum({self.pick(['amount', 'small', 'bytes'])})", lambda: f"avg({n})", lambda: f"avg({n})",
+            lambda: "count(*)", lambda: "count(DISTINCT host)", lambda: f"sum({self.pick(['amount', 'small', 'bytes'])})", lambda: f"avg({n})", lambda: f"avg({self.pick(['', 'DISTINCT '])}amount / 1000000)",
             lambda: "sum(amount) / count(*)", lambda: "100.0 * sum(amount) FILTER (WHERE flag) / nullif(sum(amount), 0)", lambda: "100 * count(*) FILTER (WHERE flag) / count(*)",
             lambda: "count(*) FILTER (WHERE flag)::float / count(*)", lambda: f"round(avg({self.pick(['amount', 'small', 'bytes', 'cpu::numeric'])}), 2)", lambda: "max(ts) - min(ts)",
             lambda: "(max(ts) - min(ts))::text", lambda: "extract(epoch from max(ts) - min(ts))", lambda: "avg(ts - timestamp '2024-01-01')", lambda: f"{self.pick(['min', 'max'])}({self.pick(['ts', 'tz', 'd', 'host', 'amount', 'cpu'])})",
@@ -147,7 +147,7 @@ class Draw:
         over = f"(PARTITION BY {self.pick(['host', 'flag', 'd'])} ORDER BY ts, n)"
         return self.of(
             lambda: f"lag(ts) OVER {over}", lambda: f"ts - lag(ts) OVER {over}", lambda: f"lead(small, 1, {self.pick(['0', 'small'])}) OVER {over}", lambda: f"rank() OVER {over}", lambda: f"sum(amount) OVER {over}",
-            lambda: f"first_value(host) OVER {over}", lambda: f"round(avg(amount) OVER {over}, 2)", lambda: f"amount / nullif(sum(amount) OVER {over}, 0)", lambda: f"ntile(4) OVER {over}", lambda: f"row_number() OVER {over}",
+            lambda: f"first_value(host) OVER {over}", lambda: f"round(avg(amount) OVER {over}, 2)", lambda: f"avg(amount) OVER (PARTITION BY flag ORDER BY ts, n ROWS {self.pick([1, 3])} PRECEDING)", lambda: f"amount / nullif(sum(amount) OVER {over}, 0)", lambda: f"ntile(4) OVER {over}", lambda: f"row_number() OVER {over}",
             lambda: "count(*) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '1 hour' PRECEDING AND CURRENT ROW)",
         )
 

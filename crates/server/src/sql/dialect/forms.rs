@@ -1,12 +1,14 @@
 //! Clauses and expressions that are replaced by equivalent ones.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Interval, Query, Select, SelectItem,
-    TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, Interval, Query,
+    Select, SelectItem, TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
+    VisitorMut, visit_expressions_mut,
 };
 
 use super::interval::in_words;
@@ -64,6 +66,11 @@ impl VisitorMut for Forms {
         ControlFlow::Continue(())
     }
 
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
+        joined_texts(select);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
         rows::replace(factor).map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
@@ -80,6 +87,55 @@ impl VisitorMut for Forms {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Texts that a query joins in several orders. The query engine joins them in one order only, but makes lists in any.
+fn joined_texts(select: &mut Select) {
+    let mut orders = HashSet::new();
+    let mut visit = |change: bool| {
+        let visited = visit_expressions_mut(&mut select.projection, |expr| {
+            if let Expr::Function(function) = expr
+                && function.over.is_none()
+                && function.name.to_string().eq_ignore_ascii_case("string_agg")
+                && let FunctionArguments::List(list) = &function.args
+            {
+                let is_order =
+                    |clause: &&FunctionArgumentClause| matches!(clause, FunctionArgumentClause::OrderBy(_));
+                let order = list.clauses.iter().find(is_order).map(ToString::to_string);
+                if change {
+                    if let Some(list) = of_list(function) {
+                        *expr = list;
+                    }
+                } else {
+                    orders.extend(order);
+                }
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        debug_assert!(visited.is_continue());
+        orders.len()
+    };
+    if visit(false) > 1 {
+        visit(true);
+    }
+}
+
+/// `string_agg(x, between)` as `array_to_string` of a list of the texts that are not NULL.
+fn of_list(function: &Function) -> Option<Expr> {
+    let mut aggregate = function.clone();
+    aggregate.name = Ident::new("array_agg").into();
+    let FunctionArguments::List(list) = &mut aggregate.args else { return None };
+    let between = match list.args.pop()? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(between)) => between,
+        _ => return None,
+    };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(text))] = &list.args[..] else { return None };
+    let is_text = Expr::IsNotNull(Box::new(nested(text.clone())));
+    aggregate.filter = Some(Box::new(match aggregate.filter.take() {
+        Some(filter) => binary(nested(*filter), BinaryOperator::And, is_text),
+        None => is_text,
+    }));
+    Some(call("array_to_string", vec![Expr::Function(aggregate), between]))
 }
 
 fn rows_of(function: &Function) -> Option<(&'static str, &'static str)> {

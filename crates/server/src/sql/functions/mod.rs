@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `answer` | a constant |
 //! | `any` | comparisons of a value with any or all elements of an array |
+//! | `average` | the average of decimals |
 //! | `buckets` | the part of a range that has a value; integer quotients |
 //! | `cancel` | a stopped statement |
 //! | `declared` | short declarations of functions |
@@ -29,6 +30,7 @@
 
 mod answer;
 mod any;
+mod average;
 mod buckets;
 mod cancel;
 mod clock;
@@ -155,6 +157,7 @@ pub(crate) fn register(context: &SessionContext) {
     if let Ok(none) = ScalarValue::try_new_null(&DataType::Struct(element.into_iter().collect())) {
         answer("_pg_expandarray", none);
     }
+    average::register(context);
     buckets::register(context);
     clock::register(context);
     json::register(context);

@@ -22,17 +22,19 @@ use crate::sql::QueryError;
 const DIGITS: u8 = 38;
 /// Digits behind the point of a result, unless an argument has more. This leaves 18 digits before the point.
 const SCALE: i8 = 20;
+/// The same for a dividend of 38 digits.
+const SCALE_MIN: i8 = 16;
 /// Digits behind the point of a product that the query engine computes exactly.
 pub(crate) const SCALE_MAX: i8 = 38;
 
 static QUOTIENT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let compute = |args: &ScalarFunctionArgs| computed(args, divided);
-    Arc::new(Function { name: "numeric_div", takes: two_decimals, gives, compute }.immutable())
+    Arc::new(Function { name: "numeric_div", takes: two_decimals, gives: quotient_type, compute }.immutable())
 });
 
 static PRODUCT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let compute = |args: &ScalarFunctionArgs| computed(args, multiplied);
-    Arc::new(Function { name: "numeric_mul", takes: two_decimals, gives, compute }.immutable())
+    Arc::new(Function { name: "numeric_mul", takes: two_decimals, gives: quotient_type, compute }.immutable())
 });
 
 /// The quotient of two decimals.
@@ -83,9 +85,22 @@ fn scale(of: &DataType) -> i8 {
     }
 }
 
-fn gives(types: &[DataType]) -> DataType {
+/// The type of a quotient or a product of decimals.
+fn quotient_type(types: &[DataType]) -> DataType {
     let scale = types.iter().map(scale).max().unwrap_or(0);
-    DataType::Decimal128(DIGITS, scale.clamp(SCALE, SCALE_MAX))
+    // A dividend with all digits may have many before the point.
+    let room = match types.first() {
+        Some(DataType::Decimal128(DIGITS, of)) => (*of).clamp(SCALE_MIN, SCALE),
+        _ => SCALE,
+    };
+    DataType::Decimal128(DIGITS, scale.clamp(room, SCALE_MAX))
+}
+
+/// The type of an average of decimals of this type. It holds every average.
+pub(super) fn average_type(of: &DataType) -> DataType {
+    let DataType::Decimal128(digits, scale) = *of else { return of.clone() };
+    let room = SCALE_MAX - (i8::try_from(digits).unwrap_or(SCALE_MAX) - scale);
+    DataType::Decimal128(DIGITS, room.min(SCALE).max((scale + 4).min(SCALE_MAX)))
 }
 
 /// Computes each row from two whole numbers, their digits behind the point and those of the result.
@@ -106,7 +121,8 @@ fn computed(
     Ok(ColumnarValue::Array(Arc::new(results.with_precision_and_scale(DIGITS, to)?)))
 }
 
-fn divided((a, left): (i128, i8), (b, right): (i128, i8), to: i8) -> Result<i128> {
+/// The quotient with `to` digits behind the point of two whole numbers with their digits.
+pub(super) fn divided((a, left): (i128, i8), (b, right): (i128, i8), to: i8) -> Result<i128> {
     if b == 0 {
         return Err(ArrowError::DivideByZero.into());
     }
