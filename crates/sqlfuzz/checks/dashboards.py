@@ -181,6 +181,15 @@ class Draw:
             lambda: f"SELECT DISTINCT ON (host) host, ts, {self.scalar()} AS v FROM metrics{self.where()} ORDER BY host, ts DESC, n",
             lambda: f"SELECT h.host, l.c FROM (SELECT DISTINCT host FROM metrics) h, LATERAL (SELECT {self.aggregate()} AS c FROM metrics m WHERE m.host = h.host) l",
             lambda: "SELECT a, b FROM unnest(ARRAY['x', 'y']) WITH ORDINALITY AS u(a, b)",
+            lambda: f"SELECT m.n, {self.pick(['e.value', 'e.key', 'e.*'])} FROM metrics m, {self.pick(['json', 'jsonb'])}_each_text({self.pick(['m.attrs::json', 'm.attrs::jsonb'])}) e WHERE m.n < 40".replace("jsonb_each_text(m.attrs::json)", "json_each_text(m.attrs::json)").replace("json_each_text(m.attrs::jsonb)", "jsonb_each_text(m.attrs::jsonb)"),
+            lambda: "SELECT m.n, t FROM metrics m CROSS JOIN LATERAL jsonb_array_elements_text(m.attrs::jsonb->'tags') t",
+            lambda: f"SELECT m.n, s FROM metrics m {self.pick(['JOIN', 'LEFT JOIN'])} LATERAL generate_series(1, m.small) s ON true",
+            lambda: "SELECT h.host, l.ts, l.n FROM (SELECT DISTINCT host FROM metrics) h LEFT JOIN LATERAL (SELECT ts, n FROM metrics m WHERE m.host = h.host ORDER BY ts DESC, n LIMIT 2) l ON true",
+            lambda: "SELECT m.n, x FROM metrics m, unnest(ARRAY[m.small, 1]) x WHERE m.n < 50",
+            lambda: f"SELECT {self.pick(['json', 'jsonb'])}_agg(host ORDER BY n) FROM metrics WHERE n < 20",
+            lambda: "SELECT n, jsonb_build_object('h', host, 'a', amount, 't', ts, 'e', attrs::jsonb->'env') FROM metrics",
+            lambda: "SELECT n, json_build_object('h', host, 's', small, 'f', flag), to_json(ts), json_build_array(small, NULL, cpu) FROM metrics",
+            lambda: f"SELECT json_object_keys(attrs::json) AS k, count(*) FROM metrics GROUP BY 1",
         )
 
     def nested(self) -> str:
@@ -218,8 +227,8 @@ def same(one: str | None, other: str | None, of: int) -> bool:
 
 
 def same_types(one: int, other: int) -> bool:
-    """Whole constants are bigint, and averages of integers double, as docs/serve-sql.md says."""
-    return one == other or one in NUMBERS and other in NUMBERS or {one, other} <= {25, 1043} or {one, other} <= {DATE, TIMESTAMP}
+    """Whole constants are bigint, averages of integers double, and JSON is a text, as docs/serve-sql.md says."""
+    return one == other or {one, other} <= {25, 114, 3802} or one in NUMBERS and other in NUMBERS or {one, other} <= {25, 1043} or {one, other} <= {DATE, TIMESTAMP}
 
 
 def in_order(rows: list[list], types: list[int]) -> list[list]:

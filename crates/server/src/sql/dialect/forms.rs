@@ -15,10 +15,20 @@ use super::interval::in_words;
 use super::{arrays, fetch, rows};
 use crate::sql::QueryError;
 use crate::sql::ast::{binary, call, cast, function as ast_function, literal, nested, number, text};
+use crate::sql::functions::AS_JSON;
 
 /// Functions that return rows, whose column has the function's name, and the query engine's list functions for them.
-const ROWS_OF: [(&str, &str); 2] =
-    [("generate_series", "generate_series"), ("string_to_table", "string_to_array")];
+pub(super) const ROWS_OF: [(&str, &str); 9] = [
+    ("generate_series", "generate_series"),
+    ("string_to_table", "string_to_array"),
+    ("json_array_elements", "json_elements"),
+    ("json_array_elements_text", "json_element_texts"),
+    ("json_object_keys", "json_keys"),
+    ("jsonb_array_elements", "jsonb_elements"),
+    ("jsonb_array_elements_text", "jsonb_element_texts"),
+    ("jsonb_object_keys", "jsonb_keys"),
+    ("unnest", "unnest"),
+];
 
 /// Functions that have another name in the query engine.
 const RENAMED: [(&str, &str); 8] = [
@@ -141,7 +151,7 @@ fn of_list(function: &Function) -> Option<Expr> {
 fn rows_of(function: &Function) -> Option<(&'static str, &'static str)> {
     let name = function.name.to_string();
     let plain = function.over.is_none() && function.filter.is_none();
-    ROWS_OF.into_iter().find(|(rows, _)| plain && name.eq_ignore_ascii_case(rows))
+    ROWS_OF.into_iter().find(|(rows, list)| plain && *list != "unnest" && name.eq_ignore_ascii_case(rows))
 }
 
 /// The replacement of a word without parentheses: times on the session's clock.
@@ -266,6 +276,52 @@ pub(super) fn is_within_hours(unit: &str) -> bool {
     UNITS.contains(&unit.to_ascii_lowercase().trim_end_matches('s'))
 }
 
+/// Functions that make JSON. A text among their arguments is a string, but JSON is a part of the result.
+fn made_json(function: &mut Function, name: &str) -> Option<Expr> {
+    const MAKES: [&str; 8] = [
+        "to_json",
+        "to_jsonb",
+        "json_build_object",
+        "jsonb_build_object",
+        "json_build_array",
+        "jsonb_build_array",
+        "json_agg",
+        "jsonb_agg",
+    ];
+    if !MAKES.contains(&name) {
+        return None;
+    }
+    if let FunctionArguments::List(list) = &mut function.args {
+        for arg in &mut list.args {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(of)) = arg
+                && is_json(of)
+            {
+                *of = call(AS_JSON, vec![of.clone()]);
+            }
+        }
+    }
+    let of_list = name.strip_suffix("_agg").map(|kind| format!("{kind}_of_list"))?;
+    function.name = Ident::new("array_agg").into();
+    Some(call(&of_list, vec![Expr::Function(function.clone())]))
+}
+
+/// Returns whether the type of an expression is JSON in PostgreSQL.
+fn is_json(of: &Expr) -> bool {
+    match of {
+        Expr::Nested(of) => is_json(of),
+        Expr::BinaryOp { op: BinaryOperator::Arrow | BinaryOperator::HashArrow, .. } => true,
+        Expr::Function(of) => {
+            let name = of.name.to_string().to_ascii_lowercase();
+            name.starts_with("json")
+                && !name.ends_with("_text")
+                && !name.ends_with("typeof")
+                && !name.ends_with("length")
+                || name.starts_with("to_json")
+        }
+        _ => false,
+    }
+}
+
 fn boolean(value: bool) -> Expr {
     Expr::value(Value::Boolean(value))
 }
@@ -304,6 +360,9 @@ fn named_parts(list: &FunctionArgumentList) -> Option<Vec<Expr>> {
 /// Calls of functions with other arguments.
 fn called(function: &mut Function) -> Option<Expr> {
     let name = function.name.to_string().to_ascii_lowercase();
+    if let Some(json) = made_json(function, &name) {
+        return Some(json);
+    }
     let FunctionArguments::List(list) = &function.args else {
         return word(&name);
     };

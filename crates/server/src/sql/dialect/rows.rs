@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use super::forms::interval;
+use super::forms::{ROWS_OF, interval};
 use super::literals::in_full;
 use crate::sql::QueryError;
 use crate::sql::ast::{literal, text};
@@ -33,20 +33,47 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
         TableFactor::Function { name, args, alias, with_ordinality, .. } => {
             (name.to_string().to_ascii_lowercase(), args, alias, *with_ordinality)
         }
-        TableFactor::UNNEST { alias, array_exprs, with_ordinality: true, with_offset: false, .. } => {
+        TableFactor::UNNEST { alias, array_exprs, with_ordinality, with_offset: false, .. } => {
             let [array] = &array_exprs[..] else {
-                return Err(QueryError::unsupported("WITH ORDINALITY takes the elements of one array"));
+                return match with_ordinality {
+                    true => Err(QueryError::unsupported("WITH ORDINALITY takes the elements of one array")),
+                    false => Ok(()),
+                };
             };
-            *factor = subquery("unnest", &array.to_string(), alias.take(), true)?;
+            if *with_ordinality || !is_constant(array) {
+                *factor = subquery("unnest", &list_of(array), alias.take(), *with_ordinality)?;
+            }
             return Ok(());
         }
         _ => return Ok(()),
     };
-    if name != SERIES {
-        return match numbered {
-            true => Err(QueryError::unsupported(format!("WITH ORDINALITY of {name} is not supported"))),
-            false => Ok(()),
+    let Some((_, of_list)) = ROWS_OF.into_iter().find(|(rows, _)| *rows == name) else {
+        let columns: Option<[&str; 2]> = match name.as_str() {
+            "json_each" => Some(["json_keys", "json_values"]),
+            "json_each_text" => Some(["json_keys", "json_value_texts"]),
+            "jsonb_each" => Some(["jsonb_keys", "jsonb_values"]),
+            "jsonb_each_text" => Some(["jsonb_keys", "jsonb_value_texts"]),
+            _ => None,
         };
+        return match (columns, numbered) {
+            (Some(columns), false) => {
+                let of = list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                *factor = each(&name, columns, &of, alias.take())?;
+                Ok(())
+            }
+            (_, true) => Err(QueryError::unsupported(format!("WITH ORDINALITY of {name} is not supported"))),
+            _ => Ok(()),
+        };
+    };
+    if name != SERIES {
+        let args: Vec<String> = list.iter().map(ToString::to_string).collect();
+        let list = match (of_list, &list[..]) {
+            ("unnest", [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))]) => list_of(array),
+            ("unnest", _) => return Err(QueryError::unsupported("unnest takes one array")),
+            (of_list, _) => format!("{of_list}({})", args.join(", ")),
+        };
+        *factor = subquery(&name, &list, alias.take(), numbered)?;
+        return Ok(());
     }
     let args: Vec<&mut Expr> = list
         .iter_mut()
@@ -92,12 +119,24 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Returns whether an expression has no parameter and no subquery.
+/// The text of an array. The query engine does not plan a literal with columns of tables before it.
+fn list_of(array: &Expr) -> String {
+    match array {
+        Expr::Array(of) if !of.elem.is_empty() => {
+            let elements: Vec<String> = of.elem.iter().map(ToString::to_string).collect();
+            format!("make_array({})", elements.join(", "))
+        }
+        array => array.to_string(),
+    }
+}
+
+/// Returns whether an expression has no column, no parameter and no subquery.
 fn is_constant(expr: &Expr) -> bool {
     let varies = visit_expressions(expr, |expr| match expr {
-        Expr::Subquery(_) | Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }) => {
-            ControlFlow::Break(())
-        }
+        Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::Subquery(_)
+        | Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
     varies.is_continue()
@@ -127,8 +166,28 @@ fn subquery(
         true => format!("SELECT element, row_number() OVER () AS ordinality FROM ({rows}) AS elements"),
         false => rows,
     };
-    let query =
-        Parser::new(&PostgreSqlDialect {}).try_with_sql(&sql).and_then(|mut parser| parser.parse_query());
+    derived(&sql, alias)
+}
+
+/// The names and values of a JSON object.
+fn each(
+    name: &str,
+    [keys, values]: [&str; 2],
+    of: &str,
+    alias: Option<TableAlias>,
+) -> Result<TableFactor, QueryError> {
+    let mut alias = alias.unwrap_or_else(|| named(name));
+    if alias.columns.is_empty() {
+        let column = |name| TableAliasColumnDef { name: Ident::new(name), data_type: None };
+        alias.columns = vec![column("key"), column("value")];
+    }
+    derived(&format!("SELECT unnest({keys}({of})) AS key, unnest({values}({of})) AS value"), alias)
+}
+
+/// A subquery in FROM. Its arguments may refer to tables before it.
+fn derived(sql: &str, alias: TableAlias) -> Result<TableFactor, QueryError> {
+    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql);
+    let query = parser.and_then(|mut parser| parser.parse_query());
     let subquery: Box<Query> = query.map_err(|error| QueryError::other("42601", error.to_string()))?;
-    Ok(TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None })
+    Ok(TableFactor::Derived { lateral: true, subquery, alias: Some(alias), sample: None })
 }

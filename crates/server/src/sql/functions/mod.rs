@@ -61,7 +61,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::Registry;
 use super::activity::Viewer;
-pub(crate) use json::EXPONENT_MAX;
+pub(crate) use json::{AS_JSON, EXPONENT_MAX};
 pub(crate) use justify::whole_days;
 pub(crate) use numeric::{SCALE_MAX, product, quotient};
 pub(super) use own::{OwnFunctions, ReaderFunctions};

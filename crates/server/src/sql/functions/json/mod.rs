@@ -4,12 +4,16 @@
 //! |---|---|
 //! | `tokens` | reads JSON |
 //! | `jsonb` | writes it in the form of jsonb |
+//! | `build` | makes it from values |
+//! | `rows` | lists its parts |
 //!
 //! There are no JSON types: a value is a text, and each function that inspects it parses it again. `x::json` is the
 //! same text, or an error if it is not JSON. `x::jsonb` is the text that PostgreSQL would write. A part of a text is
 //! returned as it is written there, so parts of jsonb have the form of jsonb.
 
+mod build;
 mod jsonb;
+mod rows;
 mod tokens;
 
 use std::sync::Arc;
@@ -28,6 +32,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::declared::Function;
 use crate::sql::arguments::{Numbers, Texts, bound};
 use crate::sql::dialect::array_elements;
+pub(crate) use build::AS_JSON;
 pub(crate) use jsonb::EXPONENT_MAX;
 use jsonb::normal;
 use tokens::{Kind, members, unescaped};
@@ -64,7 +69,8 @@ const FUNCTIONS: [Function; 10] = [
 
 /// Registers the functions.
 pub(super) fn register(context: &SessionContext) {
-    FUNCTIONS.into_iter().for_each(|function| context.register_udf(function.immutable()));
+    let all = FUNCTIONS.into_iter().chain(build::FUNCTIONS).chain(rows::FUNCTIONS);
+    all.for_each(|function| context.register_udf(function.immutable()));
 }
 
 /// The expression for an operator. `None` if it is not a JSON operator.

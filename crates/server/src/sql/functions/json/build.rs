@@ -1,0 +1,207 @@
+//! JSON made from values: `to_json`, `json_build_object`, `json_build_array`, and `json_agg`, which makes an array of a
+//! list.
+//!
+//! A text is a JSON string, unless [`AS_JSON`] marks it as JSON.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StructArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Fields};
+use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+
+use super::normal;
+use crate::sql::QueryError;
+use crate::sql::functions::declared::Function;
+use crate::values::texts;
+
+/// The function that marks a text as JSON, and the field that holds it then.
+pub(crate) const AS_JSON: &str = "as_json";
+
+const TEXT: fn(&[DataType]) -> DataType = |_| DataType::Utf8;
+
+/// The functions.
+pub(super) const FUNCTIONS: [Function; 9] = [
+    Function { name: "to_json", takes: one, gives: TEXT, compute: |args| of_values(args, false) },
+    Function { name: "to_jsonb", takes: one, gives: TEXT, compute: |args| of_values(args, true) },
+    Function { name: "json_build_object", takes: pairs, gives: TEXT, compute: |args| objects(args, false) },
+    Function { name: "jsonb_build_object", takes: pairs, gives: TEXT, compute: |args| objects(args, true) },
+    Function { name: "json_build_array", takes: any, gives: TEXT, compute: |args| arrays(args, false) },
+    Function { name: "jsonb_build_array", takes: any, gives: TEXT, compute: |args| arrays(args, true) },
+    Function { name: "json_of_list", takes: one, gives: TEXT, compute: |args| of_lists(args, false) },
+    Function { name: "jsonb_of_list", takes: one, gives: TEXT, compute: |args| of_lists(args, true) },
+    Function { name: AS_JSON, takes: one, gives: |_| DataType::Struct(marked()), compute: mark },
+];
+
+fn marked() -> Fields {
+    Fields::from(vec![Field::new(AS_JSON, DataType::Utf8, true)])
+}
+
+fn any(types: &[DataType]) -> Result<Vec<DataType>> {
+    Ok(types.to_vec())
+}
+
+fn one(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [_] => Ok(types.to_vec()),
+        _ => plan_err!("this function takes one value"),
+    }
+}
+
+fn pairs(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types.len().is_multiple_of(2) {
+        true => Ok(types.to_vec()),
+        false => plan_err!("argument list must have even number of elements: names and values of an object"),
+    }
+}
+
+fn mark(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8)?;
+    let nulls = texts.nulls().cloned();
+    Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(marked(), vec![texts], nulls)?)))
+}
+
+/// Each value as JSON; `None` for NULL.
+fn written(of: &ArrayRef) -> Result<Vec<Option<String>>> {
+    let list = |values: &ArrayRef, place: &dyn Fn(usize) -> std::ops::Range<usize>| {
+        let elements = written(values)?;
+        let array = |row: usize| {
+            let elements = elements[place(row)].iter().map(|of| of.as_deref().unwrap_or("null"));
+            of.is_valid(row).then(|| format!("[{}]", elements.collect::<Vec<_>>().join(",")))
+        };
+        Ok::<_, DataFusionError>((0..of.len()).map(array).collect())
+    };
+    match of.data_type() {
+        DataType::Null => Ok(vec![None; of.len()]),
+        DataType::Struct(fields) if fields.len() == 1 && fields[0].name() == AS_JSON => Ok(of
+            .as_struct()
+            .column(0)
+            .as_string::<i32>()
+            .iter()
+            .map(|text| text.map(str::to_owned))
+            .collect()),
+        DataType::Struct(fields) => {
+            let columns = of.as_struct().columns().iter().map(written).collect::<Result<Vec<_>>>()?;
+            let object = |row: usize| {
+                let pairs = fields.iter().zip(&columns).map(|(field, column)| {
+                    format!("{}:{}", quoted(field.name()), column[row].as_deref().unwrap_or("null"))
+                });
+                of.is_valid(row).then(|| format!("{{{}}}", pairs.collect::<Vec<_>>().join(",")))
+            };
+            Ok((0..of.len()).map(object).collect())
+        }
+        DataType::List(_) => {
+            let lists = of.as_list::<i32>();
+            list(lists.values(), &|row| {
+                lists.value_offsets()[row] as usize..lists.value_offsets()[row + 1] as usize
+            })
+        }
+        DataType::LargeList(_) => {
+            let lists = of.as_list::<i64>();
+            list(lists.values(), &|row| {
+                lists.value_offsets()[row] as usize..lists.value_offsets()[row + 1] as usize
+            })
+        }
+        kind => {
+            let texts = texts(of, None).map_err(|error| DataFusionError::External(Box::new(error)))?;
+            let value = |text: &str| match kind {
+                DataType::Boolean => (if text == "t" { "true" } else { "false" }).to_owned(),
+                kind if kind.is_numeric() && text.ends_with(|c: char| c.is_ascii_digit()) => text.to_owned(),
+                // ISO 8601.
+                DataType::Timestamp(_, zone) => {
+                    let text = text.replacen(' ', "T", 1);
+                    quoted(&if zone.is_some() && text.ends_with("+00") { format!("{text}:00") } else { text })
+                }
+                _ => quoted(text),
+            };
+            Ok(texts.iter().map(|text| text.map(value)).collect())
+        }
+    }
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut string = String::with_capacity(text.len() + 2);
+    string.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => string.push_str("\\\""),
+            '\\' => string.push_str("\\\\"),
+            '\n' => string.push_str("\\n"),
+            '\r' => string.push_str("\\r"),
+            '\t' => string.push_str("\\t"),
+            '\u{8}' => string.push_str("\\b"),
+            '\u{c}' => string.push_str("\\f"),
+            c if c < ' ' => {
+                // A write to a text cannot fail.
+                let _ = write!(string, "\\u{:04x}", u32::from(c));
+            }
+            c => string.push(c),
+        }
+    }
+    string.push('"');
+    string
+}
+
+fn columns(args: &ScalarFunctionArgs) -> Result<Vec<Vec<Option<String>>>> {
+    args.args.iter().map(|arg| written(&arg.to_array(args.number_rows)?)).collect()
+}
+
+/// Texts with JSON, in the form of jsonb if `binary`.
+fn finished(rows: impl Iterator<Item = Result<Option<String>>>, binary: bool) -> Result<ColumnarValue> {
+    let form = |json: Option<String>| match json {
+        Some(json) if binary => normal(&json).map(Some),
+        json => Ok(json),
+    };
+    let rows = rows.map(|json| json.and_then(form)).collect::<Result<StringArray>>()?;
+    Ok(ColumnarValue::Array(Arc::new(rows)))
+}
+
+fn of_values(args: &ScalarFunctionArgs, binary: bool) -> Result<ColumnarValue> {
+    finished(columns(args)?.swap_remove(0).into_iter().map(Ok), binary)
+}
+
+fn objects(args: &ScalarFunctionArgs, binary: bool) -> Result<ColumnarValue> {
+    let columns = columns(args)?;
+    let object = |row: usize| {
+        let mut pairs = Vec::new();
+        for pair in columns.chunks_exact(2) {
+            let name = match &pair[0][row] {
+                Some(name) if name.starts_with('"') => name.clone(),
+                Some(name) => quoted(name),
+                None => {
+                    let error = QueryError::other("22004", "null value not allowed for object key");
+                    return Err(DataFusionError::External(Box::new(error)));
+                }
+            };
+            pairs.push(format!("{name} : {}", pair[1][row].as_deref().unwrap_or("null")));
+        }
+        Ok(Some(format!("{{{}}}", pairs.join(", "))))
+    };
+    finished((0..args.number_rows).map(object), binary)
+}
+
+fn arrays(args: &ScalarFunctionArgs, binary: bool) -> Result<ColumnarValue> {
+    let columns = columns(args)?;
+    let array = |row: usize| {
+        let values = columns.iter().map(|column| column[row].as_deref().unwrap_or("null"));
+        Ok(Some(format!("[{}]", values.collect::<Vec<_>>().join(", "))))
+    };
+    finished((0..args.number_rows).map(array), binary)
+}
+
+/// Lists as arrays in the form of `json_agg`.
+fn of_lists(args: &ScalarFunctionArgs, binary: bool) -> Result<ColumnarValue> {
+    let lists = args.args[0].to_array(args.number_rows)?;
+    let DataType::List(_) = lists.data_type() else { return of_values(args, binary) };
+    let lists = lists.as_list::<i32>();
+    let elements = written(lists.values())?;
+    let array = |row: usize| {
+        let place = lists.value_offsets()[row] as usize..lists.value_offsets()[row + 1] as usize;
+        let elements = elements[place].iter().map(|of| of.as_deref().unwrap_or("null"));
+        Ok(lists.is_valid(row).then(|| format!("[{}]", elements.collect::<Vec<_>>().join(", "))))
+    };
+    finished((0..lists.len()).map(array), binary)
+}
