@@ -254,7 +254,11 @@ impl<F: Future<Output = ()>, P: Fn(Duration) -> F> Doubts<'_, P> {
     }
 
     /// An answer with all its bytes, whose mark is not that of `other`, if the store gives another one soon.
-    async fn whole_of_another(&self, mark: Mark, other: &ObjectMeta) -> Result<(GetResult, Bytes), ReadError> {
+    async fn whole_of_another(
+        &self,
+        mark: Mark,
+        other: &ObjectMeta,
+    ) -> Result<(GetResult, Bytes), ReadError> {
         let mut asked = 0;
         loop {
             if mark == Mark::Time {

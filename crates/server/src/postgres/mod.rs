@@ -27,6 +27,7 @@ mod encode;
 mod error;
 mod extended;
 mod numeric;
+mod objects;
 mod parameters;
 mod prepared;
 mod regclass;

@@ -13,6 +13,8 @@
 //! | `ast` | construction and inspection of syntax trees |
 //! | `dialect` | translation of PostgreSQL's SQL to that of the query engine |
 //! | `types` | names of types that clients use |
+//! | `text` | places in the text of a statement |
+//! | `objects` | names of objects in catalogs |
 //! | `tiers` | tables whose files lie in an archive or on tape |
 //! | `functions` | functions of PostgreSQL that clients call |
 //! | `work` | the threads of statements |
@@ -43,6 +45,7 @@ mod expanded;
 mod functions;
 mod memory;
 mod nesting;
+mod objects;
 mod permissions;
 mod pg_catalog;
 mod registry;
@@ -52,6 +55,7 @@ mod size;
 mod slices;
 mod sqlstate;
 mod tables;
+mod text;
 mod tiers;
 mod turns;
 mod types;
@@ -63,6 +67,7 @@ pub(crate) use dialect::{bytea, compared, shown, shown_schema};
 pub use error::QueryError;
 pub(crate) use functions::POSTGRES_VERSION;
 pub(crate) use nesting::check as check_nesting;
+pub(crate) use objects::{OBJECT_NAME, OID_ARRAY, TO_REGTYPE, type_number};
 pub(crate) use pg_catalog::{information_table, is_own_table, is_without_rows};
 pub use registry::{Cancel, Finished, Protocol, Registry, RunningQuery, SessionEntry, Stop};
 pub use results::Results;
@@ -70,4 +75,5 @@ pub(crate) use session::Unread;
 pub use session::{Run, Session, SessionBase};
 pub(crate) use tables::Sources;
 pub use tables::{Tables, TablesChange};
+pub(crate) use text::with_numbered_parameters;
 pub(crate) use tiers::open_tiers;

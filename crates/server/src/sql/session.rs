@@ -10,6 +10,7 @@ use coscan_upstream::{plan_with_types, statement_to_plan, with_options};
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result as DataFusionResult;
+use datafusion::common::config::Dialect;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -97,6 +98,7 @@ impl SessionBase {
         let context = coscan.new_session(settings.with_create_default_catalog_and_schema(true));
         setup_pg_catalog(&context, DATABASE, EmptyContextProvider).map_err(|error| *error)?;
         super::functions::register(&context);
+        super::objects::register(&context);
         if let Some(tiers) = tiers {
             tiers.attach(&context, Some(coscan.engine.clone()))?;
         }
@@ -365,8 +367,7 @@ impl Session {
         let (limits, tables) = (self.entry.user.role.limits.clone(), self.base.tables.clone());
         let planning = self.planning(async move {
             super::nesting::check(&sql)?;
-            let dialect = state.config().options().sql_parser.dialect;
-            let statement = state.sql_to_statement(&sql, &dialect)?;
+            let statement = state.sql_to_statement(&sql, &Dialect::PostgreSQL)?;
             expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
             let plan = statement_to_plan(&state, translated(statement)?).await?;
             expanded::check_plan(&plan, &limits)?;

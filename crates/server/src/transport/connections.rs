@@ -108,7 +108,8 @@ impl Connections {
             return Admission::Refused(Counted { of: self.clone(), is: Mutex::new(Is::Refused) }, why);
         }
         if counts.logins.len() >= self.logins_max {
-            let before = if counts.logins.len() < self.limit { now.checked_sub(LOGIN_MOMENT) } else { Some(now) };
+            let before =
+                if counts.logins.len() < self.limit { now.checked_sub(LOGIN_MOMENT) } else { Some(now) };
             before.inspect(|before| counts.end_oldest(*before));
         }
         let (id, end) = (counts.next, Arc::new(Notify::new()));
@@ -297,7 +298,8 @@ mod tests {
         drop(first);
         assert_eq!(connections.count(), 2);
         let _fourth = admitted(&connections, here).unwrap();
-        let refused: Vec<_> = (0..REFUSING_MAX).map(|_| connections.admit(here.parse().unwrap(), Instant::now())).collect();
+        let refused: Vec<_> =
+            (0..REFUSING_MAX).map(|_| connections.admit(here.parse().unwrap(), Instant::now())).collect();
         assert!(matches!(connections.admit(here.parse().unwrap(), Instant::now()), Admission::Dropped));
         drop(refused);
         assert!(matches!(connections.admit(here.parse().unwrap(), Instant::now()), Admission::Refused(..)));
@@ -343,8 +345,7 @@ mod tests {
         drop((many, other));
         assert_eq!((connections.count(), connections.lock().by_address.len()), (0, 0));
         // Clients that come at the same time are not strangers yet.
-        let many: Vec<_> =
-            (0..50).map(|_| admitted_at(&connections, "10.0.0.1", begun).unwrap()).collect();
+        let many: Vec<_> = (0..50).map(|_| admitted_at(&connections, "10.0.0.1", begun).unwrap()).collect();
         assert_eq!(connections.count(), 30);
         assert!(many[20..].iter().all(|one| one.log_in(&user("ann", false)).is_ok()));
     }
