@@ -49,7 +49,8 @@ impl From<QueryError> for Refusal {
             error if error.met_a_replaced_file() => StatusCode::CONFLICT,
             _ => StatusCode::BAD_REQUEST,
         };
-        Refusal(status, json!({ "error": error.to_string(), "code": error.sqlstate() }))
+        let hint = error.hint();
+        Refusal(status, json!({ "error": error.to_string(), "code": error.sqlstate(), "hint": hint }))
     }
 }
 

@@ -25,7 +25,7 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 
 use super::connection::{Connection, has_rows, no_cursor, show_field};
-use super::error::{code, error, violation};
+use super::error::{code, error, located, violation};
 use super::parameters;
 use super::prepared::Prepared;
 use super::rows::{Rows, description, fields};
@@ -151,13 +151,13 @@ impl Connection<'_> {
         self.extended.admits(&name)?;
         let types = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
         let mut attempt = self.session.attempt(&message.query);
-        let prepared = Box::pin(self.prepared(message.query, types, &[])).await;
+        let prepared = Box::pin(self.prepared(message.query.clone(), types, &[])).await;
         let prepared = prepared.and_then(|prepared| match &prepared.statement {
             Some(statement) => self.admit(statement).map(|()| prepared),
             None => Ok(prepared),
         });
         attempt.ended(code(&prepared));
-        let prepared = prepared?;
+        let prepared = prepared.map_err(|error| located(error, &message.query))?;
         attempt.goes_on();
         self.extended.keep(name, Arc::new(prepared));
         Ok(self.socket.feed(PgWireBackendMessage::ParseComplete(ParseComplete::new())).await?)
@@ -263,7 +263,7 @@ impl Connection<'_> {
         if begun {
             attempt.goes_on();
         }
-        done
+        done.map_err(|error| located(error, &prepared.sql))
     }
 
     async fn executing(

@@ -109,7 +109,7 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
             Ok(statements) if !statements.iter().any(|statement| touches_tables(session, statement)) => {
                 Ok(wrapped(statements))
             }
-            _ => own(sql).map_err(|_| QueryError::other("42601", error.to_string())),
+            _ => own(sql).map_err(|_| QueryError::syntax(sql, &error)),
         },
     }
 }

@@ -27,7 +27,8 @@
 //! | `expanded` | size of a statement after its views, WITH queries and columns are expanded |
 //! | `slices` | small batches for many grouping sets |
 //! | `again` | restart after a file was replaced |
-//! | `error`, `sqlstate` | errors with PostgreSQL's codes |
+//! | `missing` | missing functions with the types of their arguments |
+//! | `error`, `sqlstate`, `said` | errors with PostgreSQL's codes and words |
 //!
 //! These modules know no protocol.
 
@@ -44,12 +45,14 @@ mod error;
 mod expanded;
 mod functions;
 mod memory;
+mod missing;
 mod nesting;
 mod objects;
 mod permissions;
 mod pg_catalog;
 mod registry;
 mod results;
+mod said;
 mod session;
 mod size;
 mod slices;
@@ -64,7 +67,7 @@ mod work;
 
 pub(crate) use columns::modifier;
 pub(crate) use dialect::{bytea, compared, shown, shown_schema};
-pub use error::QueryError;
+pub use error::{More, QueryError};
 pub(crate) use functions::POSTGRES_VERSION;
 pub(crate) use nesting::check as check_nesting;
 pub(crate) use objects::{OBJECT_NAME, OID_ARRAY, TO_REGTYPE, type_number};

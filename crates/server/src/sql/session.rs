@@ -9,6 +9,7 @@ use coscan_tier::{TierUser, Tiers};
 use coscan_upstream::{plan_with_types, statement_to_plan, with_options};
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::catalog::CatalogProviderList;
+use datafusion::common::DataFusionError;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::config::Dialect;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -33,6 +34,7 @@ use super::catalog::{PUBLIC, catalogs};
 use super::dialect::{Literals, translated};
 use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
+use super::missing::with_arguments;
 use super::results::{Bounds, Ending, start, stoppable};
 use super::turns::{Turn, Turns};
 use super::types::CatalogTypes;
@@ -355,6 +357,7 @@ impl Session {
 
     /// The error as this user may see it.
     fn shown(&self, error: QueryError) -> QueryError {
+        let error = error.with_similar_table(&self.tables());
         match self.entry.user.role.admin {
             true => error,
             false => error.without_paths(&self.base.tables),
@@ -367,9 +370,16 @@ impl Session {
         let (limits, tables) = (self.entry.user.role.limits.clone(), self.base.tables.clone());
         let planning = self.planning(async move {
             super::nesting::check(&sql)?;
-            let statement = state.sql_to_statement(&sql, &Dialect::PostgreSQL)?;
+            let statement = state.sql_to_statement(&sql, &Dialect::PostgreSQL);
+            let statement = statement.map_err(|error| match &error {
+                DataFusionError::SQL(parser, _) => QueryError::syntax(&sql, parser),
+                _ => QueryError::from(error),
+            })?;
             expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
-            let plan = statement_to_plan(&state, translated(statement)?).await?;
+            let plan = match statement_to_plan(&state, translated(statement.clone())?).await {
+                Ok(plan) => plan,
+                Err(error) => return Err(with_arguments(state, statement, Vec::new(), error.into()).await),
+            };
             expanded::check_plan(&plan, &limits)?;
             Ok(plan)
         });
@@ -391,7 +401,11 @@ impl Session {
         let planning = async move {
             expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
             let types = Arc::new(CatalogTypes);
-            let plan = plan_with_types(&state, translated(statement)?, stated, types).await?;
+            let written = translated(statement.clone())?;
+            let plan = match plan_with_types(&state, written, stated.clone(), types).await {
+                Ok(plan) => plan,
+                Err(error) => return Err(with_arguments(state, statement, stated, error.into()).await),
+            };
             expanded::check_plan(&plan, &limits)?;
             Ok(plan)
         };
