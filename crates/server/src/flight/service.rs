@@ -33,7 +33,9 @@ use super::caller::{self, failed, refused};
 use super::kept::Kept;
 use super::listing;
 use super::stream::{Messages, of_batch, of_results, told};
-use crate::sql::{Cancel, Protocol, QueryError, Results, Run, Session, Stop, with_numbered_parameters};
+use crate::sql::{
+    Cancel, Protocol, QueryError, Results, Run, Session, Stop, result_columns, with_numbered_parameters,
+};
 use crate::state::SharedState;
 
 /// Lifetime of a result that is not fetched.
@@ -65,7 +67,7 @@ struct Bound {
 
 impl Planned {
     fn schema(&self) -> SchemaRef {
-        told(self.plan.schema().as_arrow())
+        told(&result_columns(&self.plan))
     }
 
     /// Returns true if the user was removed or changed since.

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ParamValues;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
@@ -30,7 +29,7 @@ use super::parameters;
 use super::prepared::Prepared;
 use super::rows::{Rows, description, fields};
 use super::statement::Statement;
-use crate::sql::{QueryError, Run};
+use crate::sql::{QueryError, Run, result_columns};
 
 /// Maximum number of statements, and of portals, per connection.
 const KEPT_MAX: usize = 4096;
@@ -236,7 +235,7 @@ impl Connection<'_> {
         };
         Ok(match statement {
             Some(Statement::Plan(plan)) if has_rows(plan) => {
-                let schema: SchemaRef = plan.schema().inner().clone();
+                let schema = result_columns(plan);
                 Some(fields(&schema, format, &self.text())?.to_vec())
             }
             Some(Statement::Show(variable)) => Some(vec![show_field(variable)]),
@@ -330,7 +329,7 @@ impl Connection<'_> {
             return Ok(Begun::Done(self.effect(sql, bound, run).await?));
         }
         let results = self.session.run(sql, bound, run).await?;
-        let schema: SchemaRef = plan.schema().inner().clone();
+        let schema = result_columns(plan);
         let fields = fields(&schema, format, &self.text())?;
         Ok(Begun::Rows(Box::new(Rows::new(results, schema, fields))))
     }

@@ -27,6 +27,7 @@
 //! | `expanded` | size of a statement after its views, WITH queries and columns are expanded |
 //! | `slices` | small batches for many grouping sets |
 //! | `again` | restart after a file was replaced |
+//! | `explain` | EXPLAIN |
 //! | `missing` | missing functions with the types of their arguments |
 //! | `error`, `sqlstate`, `said` | errors with PostgreSQL's codes and words |
 //!
@@ -43,6 +44,7 @@ mod columns;
 mod dialect;
 mod error;
 mod expanded;
+mod explain;
 mod functions;
 mod memory;
 mod missing;
@@ -68,6 +70,7 @@ mod work;
 pub(crate) use columns::modifier;
 pub(crate) use dialect::{bytea, compared, shown, shown_schema};
 pub use error::{More, QueryError};
+pub(crate) use explain::{columns as result_columns, is_json};
 pub(crate) use functions::POSTGRES_VERSION;
 pub(crate) use nesting::check as check_nesting;
 pub(crate) use objects::{OBJECT_NAME, OID_ARRAY, TO_REGTYPE, type_number};

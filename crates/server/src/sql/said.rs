@@ -317,8 +317,13 @@ fn object(text: &str) -> Option<Said> {
     if let Some(name) = between(text, "Invalid function '", "'") {
         return Some(no_function(name, None));
     }
+    let words = "op ANY/ALL (array) requires array on right side";
+    if text.contains(words) {
+        return Some(Said::of("42809", words));
+    }
     if let Some(call) = between(text, "given name and argument types '", "'. ")
         && let Some((name, types)) = call.strip_suffix(')').and_then(|call| call.split_once('('))
+        && name.chars().all(|c| c.is_alphanumeric() || c == '_')
     {
         return Some(no_function(name, Some(listed(types))));
     }

@@ -41,7 +41,7 @@ use super::types::CatalogTypes;
 use super::watched::watched;
 use super::work::Work;
 use super::{
-    Cancel, Protocol, QueryError, Registry, Results, RunningQuery, SessionEntry, Tables, expanded,
+    Cancel, Protocol, QueryError, Registry, Results, RunningQuery, SessionEntry, Tables, expanded, explain,
     permissions,
 };
 use crate::access::{AccessError, Audit, Opened, Role, User, where_set};
@@ -368,9 +368,13 @@ impl Session {
         let _reserved = self.reserve_plan("a statement", sql)?;
         let (state, sql) = (self.context.state(), with_options(sql).into_owned());
         let (limits, tables) = (self.entry.user.role.limits.clone(), self.base.tables.clone());
-        let planning = self.planning(async move {
+        // Large futures are in boxes, because a stack would need room for copies of them.
+        let planning = self.planning(Box::pin(async move {
             super::nesting::check(&sql)?;
-            let statement = state.sql_to_statement(&sql, &Dialect::PostgreSQL);
+            let statement = match explain::written(&sql) {
+                Some(statement) => Ok(statement),
+                None => state.sql_to_statement(&sql, &Dialect::PostgreSQL),
+            };
             let statement = statement.map_err(|error| match &error {
                 DataFusionError::SQL(parser, _) => QueryError::syntax(&sql, parser),
                 _ => QueryError::from(error),
@@ -382,7 +386,7 @@ impl Session {
             };
             expanded::check_plan(&plan, &limits)?;
             Ok(plan)
-        });
+        }));
         let plan: Result<_, QueryError> = self.within(run, planning).await??;
         let plan = plan?;
         self.check(&plan)?;
@@ -409,7 +413,7 @@ impl Session {
             expanded::check_plan(&plan, &limits)?;
             Ok(plan)
         };
-        let plan: Result<_, QueryError> = self.planning(planning).await?;
+        let plan: Result<_, QueryError> = self.planning(Box::pin(planning)).await?;
         let plan = plan.map_err(|error| self.shown(error))?;
         self.check(&plan)?;
         Ok(plan)
@@ -569,7 +573,7 @@ impl Session {
         let query = self.base.registry.begin(&self.entry, sql, policy, run.cancel);
         tracing::debug!(query = query.id, session = self.entry.id, user = query.user, sql, "statement");
         let mut ending = Ending::new(self.base.clone(), self.entry.clone(), query.clone(), run.prepared);
-        let explained = permissions::is_explained(&plan);
+        let explained = explain::explained(&plan);
         let mut turns = Turned::new(&self.base, &self.entry.user);
         let interrupt = Interrupt::default();
         let begun = async {

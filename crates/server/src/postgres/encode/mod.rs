@@ -36,9 +36,12 @@ use column::Column;
 use interval::IntervalStyle;
 use times::DateStyle;
 
+use crate::sql::is_json;
+
 /// The type of a column that the client gets.
 pub(crate) fn told_type(field: &Field) -> PgWireResult<Type> {
     Ok(match field.data_type() {
+        DataType::Utf8 if is_json(field) => Type::JSON,
         // PostgreSQL resolves values of unknown type in the same way.
         DataType::Null => Type::TEXT,
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal256(..) => Type::NUMERIC,

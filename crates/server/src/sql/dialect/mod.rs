@@ -31,7 +31,7 @@ pub(crate) use bytes::bytea;
 pub(crate) use literals::Literals;
 pub(crate) use names::{shown, shown_schema};
 
-use super::QueryError;
+use super::{QueryError, explain};
 
 /// The statement in the query engine's SQL.
 ///
@@ -40,6 +40,7 @@ use super::QueryError;
 /// If it has a form that the query engine would understand differently.
 pub(crate) fn translated(mut statement: Statement) -> Result<Statement, QueryError> {
     translate(&mut statement)?;
+    explain::read(&mut statement)?;
     mend_statement(&mut statement);
     Ok(statement)
 }
