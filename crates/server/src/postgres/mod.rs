@@ -98,7 +98,9 @@ pub(crate) async fn serve(
         AssertUnwindSafe(connected(&mut socket, wire, peer, state, refused, &counted)).catch_unwind().await;
     match served {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::info!(%peer, %error, "a connection of PostgreSQL ended"),
+        Ok(Err(error)) => {
+            tracing::info!(%peer, error = error.to_string(), "a connection of PostgreSQL ended")
+        }
         Err(_) => tracing::warn!(%peer, "a connection of PostgreSQL was closed after a malformed message"),
     }
 }

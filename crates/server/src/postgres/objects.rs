@@ -27,6 +27,9 @@ const KINDS: [Kind; 8] = [
     Kind("to_regrole", "regrole", "pg_roles", "rolname"),
 ];
 
+/// Functions without parentheses whose columns have their names.
+const CURRENT: [&str; 2] = ["current_catalog", "current_user"];
+
 /// Statements of clients that the query engine cannot plan, by a part of each, and their replacements.
 const REPLACED: [(&str, &str); 2] = [
     // asyncpg about types. Types here are arrays of known types at most.
@@ -104,6 +107,12 @@ impl VisitorMut for Objects {
 fn displayed(expr: &Expr) -> Result<Option<(Expr, String)>, QueryError> {
     if let Some((kind, argument)) = kind_called(expr) {
         return Ok(Some((looked_up(kind, kind.3, argument)?, kind.0.to_owned())));
+    }
+    // Rewrites of catalogs put another function in its place.
+    if let Expr::Function(Function { name, args: FunctionArguments::None, .. }) = expr
+        && let Some(name) = CURRENT.iter().find(|of| name.to_string().eq_ignore_ascii_case(of))
+    {
+        return Ok(Some((expr.clone(), (*name).to_owned())));
     }
     if let Some(argument) = called(expr, TO_REGTYPE) {
         let number = call(TO_REGTYPE, vec![argument.clone()]);
@@ -234,6 +243,7 @@ mod tests {
         };
         for (sql, other) in [
             ("SELECT to_regclass('t')", format!("SELECT {} AS to_regclass", class("relname", "'t'"))),
+            ("SELECT Current_User", "SELECT Current_User AS current_user".to_owned()),
             ("SELECT to_regtype($1)", "SELECT format_type(to_regtype($1), NULL) AS to_regtype".to_owned()),
             ("SELECT a.oid::regtype FROM a", "SELECT format_type(a.oid, NULL) AS oid FROM a".to_owned()),
             ("SELECT 1 WHERE 1 = to_regclass($1)", format!("SELECT 1 WHERE 1 = {}", class("oid", "$1"))),

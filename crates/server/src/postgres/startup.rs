@@ -45,7 +45,8 @@ pub(crate) async fn start(
     match begin(socket, first, peer, state, refused, counted).await {
         Ok(session) => Ok(Some(session)),
         Err(error) => {
-            tracing::info!(%peer, %error, "a client was not let in");
+            // As a text, so that line breaks in names are escaped.
+            tracing::info!(%peer, error = error.to_string(), "a client was not let in");
             let mut info = info(error, "");
             info.severity = "FATAL".to_owned();
             socket.send(PgWireBackendMessage::ErrorResponse(info.into())).await?;
