@@ -89,6 +89,19 @@ SELECT * FROM nation; SELECT * FROM nope
 EXECUTE nope
 SELECT * FROM generate_series(1,2,0)
 SELECT $1
+SELECT row_number() FROM nation
+SELECT nope.* FROM nation
+SELECT * FROM nation LIMIT 1 OFFSET -1
+SELECT * FROM nation WHERE n_name = $$x
+SELECT count(n_nam) FROM nation
+SELECT n_name FROM nation GROUP BY n_nam
+SELECT * FROM nation n WHERE EXISTS (SELECT 1 FROM orders o WHERE o.o_key = n.n_nationkey)
+WITH a AS (SELECT 1 AS x) SELECT y FROM a
+SELECT * FROM (SELECT 1 AS x) s WHERE s.y = 1
+SELECT date '2024-02-30'
+SELECT n_name FROM nation WHERE n_nationkey IN ('a')
+SELECT * * FROM nation
+SELECT 1 2
 """
 
 #: Statements whose errors have the same code and the same words, but another or no place or hint. The hints are those of
@@ -97,6 +110,7 @@ OTHER_PLACES = r"""
 SELECT * FROM natio
 SELECT * FROM "Nation"
 SELECT '2024-13-01'::date
+SELECT 12345.678::numeric(5, 2)
 SELECT 9223372036854775807 + 1
 SELECT n_nationkey * 9223372036854775807 FROM nation
 SELECT 2147483647::int + 1::int
@@ -106,13 +120,13 @@ SELECT n_name FROM nation WHERE n_nationkey
 SELECT n_name FROM nation UNION SELECT n_name, n_nationkey FROM nation
 SELECT n_name FROM nation ORDER BY 5
 SELECT sum(count(*)) FROM nation
-SELECT row_number() FROM nation
 SELECT * FROM a.b.c.d
 """
 
 #: Names of the engine's parts, which no client sees.
 PARTS = ["Error during planning", "Optimizer rule", "Arrow error", "Execution error", "Schema error", "caused by", "External error",
-         "type_coercion", "Cast error", "This feature is not implemented", "DataFusion", "Utf8", "Int64"]
+         "type_coercion", "Cast error", "This feature is not implemented", "DataFusion", "Utf8", "Int64",
+         "Decimal128"]
 
 
 def statements(text: str) -> list[str]:
@@ -197,7 +211,7 @@ class Errors(unittest.TestCase):
     def test_the_engine_has_no_name(self):
         odd = ["SELECT unnest(1)", "SELECT chr(-1)", "SELECT 'a' ~ '('", "SELECT date_trunc('foo', now())", "SELECT * FROM nation LIMIT 'x'",
                "SELECT substr(true, 1)", "SELECT n_name FROM nation WHERE n_name + 1 = 2", "SELECT extract(foo FROM now())",
-               "SELECT * FROM foo(1)", "SELECT 'x'::uuid"]
+               "SELECT * FROM foo(1)", "SELECT 'x'::uuid", "SELECT NOT 1", "SELECT n_name LIKE 1 FROM nation", "SELECT (ARRAY[1])['a']"]
         for statement in [*odd, *statements(SAME), *statements(OTHER_PLACES)]:
             with self.subTest(statement):
                 code, words, hint, _ = self.said("coscan", statement.replace("\0", "\n"))

@@ -136,6 +136,13 @@ impl QueryError {
         QueryError::of(no_function(name, Some(types)), "42883")
     }
 
+    /// A window function without OVER.
+    pub(crate) fn no_window(name: &str) -> Self {
+        let text = format!("window function {name} requires an OVER clause");
+        let place = Some(Place::Call(name.to_owned()));
+        QueryError::of(Said { text, place, ..Said::default() }, "42809")
+    }
+
     /// The hint.
     pub fn hint(&self) -> Option<&str> {
         match self {

@@ -32,7 +32,7 @@ pub(super) async fn with_arguments(
     let is_known =
         state.scalar_functions().contains_key(&name) || state.aggregate_functions().contains_key(&name);
     if !is_known && state.window_functions().contains_key(&name) {
-        return QueryError::other("42809", format!("window function {name} requires an OVER clause"));
+        return QueryError::no_window(&name);
     }
     // The refusing function would stand for the right calls, too.
     let call = format!("{name}(");

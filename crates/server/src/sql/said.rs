@@ -249,10 +249,14 @@ fn value(text: &str) -> Option<Said> {
     {
         return Some(Said::of("22003", format!("{} out of range", named(of))));
     }
-    if text.contains("is too large to store in a Decimal")
-        || text.contains("is too small to store in a Decimal")
-    {
-        return Some(Said::of("22003", "numeric field overflow").hint(text));
+    for size in [" is too large", " is too small"] {
+        if let Some((value, rest)) = text.split_once(size)
+            && let Some((_, limit)) = rest.split_once(" to store in a Decimal")
+        {
+            let (value, limit) = (words(value), limit.trim_start_matches(|c: char| c.is_ascii_digit()));
+            let hint = format!("{value}{size} for a numeric{limit}.");
+            return Some(Said::of("22003", "numeric field overflow").hint(hint));
+        }
     }
     if let Some((range, rest)) = text.split_once(" out of range: ")
         && rest.contains("overflows; cast an argument to ")
@@ -337,6 +341,25 @@ fn object(text: &str) -> Option<Said> {
             }
         });
     }
+    if let Some(table) = text.strip_prefix("Invalid qualifier ") {
+        let said = Said::of("42P01", format!("missing FROM-clause entry for table \"{table}\""));
+        return Some(said.at(Place::Column(vec![table.to_owned()])));
+    }
+    if let Some(of) = text.strip_prefix("Unary operator 'NOT' requires a boolean expression, got ") {
+        return Some(Said::of(
+            "42804",
+            format!("argument of NOT must be type boolean, not type {}", named(of)),
+        ));
+    }
+    if let Some(types) = between(text, "There isn't a common type to coerce ", " in LIKE expression")
+        && let Some((left, right)) = types.split_once(" and ")
+    {
+        let text = format!("operator does not exist: {} ~~ {}", named(left), named(right));
+        return Some(Said::of("42883", text).hint(OPERATOR_HINT));
+    }
+    if text.starts_with("Cannot access field at argument ") {
+        return Some(Said::of("42804", "array subscript must have type integer"));
+    }
     let operands = between(text, "Cannot coerce arithmetic expression ", " to valid types")
         .or_else(|| text.split_once("common argument type for comparison operation ").map(|(_, of)| of));
     if let Some(operands) = operands {
@@ -420,8 +443,8 @@ fn clause(text: &str) -> Option<Said> {
             "21000",
             "more than one row returned by a subquery used as an expression",
         ),
-        ("LIMIT must be >= 0", "2201W", "LIMIT must not be negative"),
-        ("OFFSET must be >= 0", "2201X", "OFFSET must not be negative"),
+        ("LIMIT must be >=", "2201W", "LIMIT must not be negative"),
+        ("OFFSET must be >=", "2201X", "OFFSET must not be negative"),
     ] {
         if text.contains(words) {
             return Some(Said::of(sqlstate, said));

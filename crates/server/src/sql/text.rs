@@ -220,6 +220,11 @@ pub(crate) fn syntax_error(sql: &str, error: &ParserError) -> Option<(String, Pl
     if words.starts_with("Unterminated string literal") {
         return Some((format!("unterminated quoted string at or near \"{rest}\""), at));
     }
+    if words.starts_with("Unterminated dollar-quoted string") {
+        let at = sql.rfind('$').and_then(|end| sql[..end].rfind('$'))?;
+        let text = format!("unterminated dollar-quoted string at or near \"{}\"", &sql[at..]);
+        return Some((text, Place::At(sql[..at].chars().count() + 1)));
+    }
     if words.starts_with("Expected close delimiter") {
         return Some((format!("unterminated quoted identifier at or near \"{rest}\""), at));
     }
