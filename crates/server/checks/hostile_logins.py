@@ -60,6 +60,15 @@ class Logins(Hostile):
                 self.assertEqual(log_in(wire, "bob", Scram("wrong"))[0], b"E")
         self.assertIn(guess, range(5, 19))
 
+    def test_names_make_no_lines_of_the_log(self):
+        for name in ("ann\nFORGED", "ann\r\nFORGED", "\x1b[2Jann\nFORGED"):
+            with Wire(self.guarded.port, "127.0.3.9") as wire:
+                wire.encrypt()
+                self.assertEqual(log_in(wire, name, Scram("wrong"))[0], b"E")
+        said = self.guarded.said()
+        self.assertNotIn("\nFORGED", said)
+        self.assertNotIn("\x1b[2J", said)
+
     def test_guessing_side_by_side_has_to_wait(self):
         """Forty logins begin before the first proof. The server checks a few proofs, and not the right one among the
         last."""

@@ -116,7 +116,7 @@ class Prepared(unittest.TestCase):
             for code, sql in (
                 ("42601", "EXECUTE p(1)"), ("22P02", "EXECUTE p('x', 'a', 'b')"), ("0A000", "EXECUTE p((SELECT 1), 'a', 'b')"),
                 ("42P05", "PREPARE p AS SELECT 1"), ("42601", "PREPARE q AS BEGIN"), ("26000", "EXECUTE q"), ("26000", "DEALLOCATE q"),
-                ("0A000", "PREPARE q (nonsense) AS SELECT $1"),
+                ("42704", "PREPARE q (nonsense) AS SELECT $1"),
             ):
                 with self.subTest(sql):
                     self.fails(code, run, sql)

@@ -18,6 +18,8 @@ PACKAGES = [
     "psycopg[binary]", "adbc-driver-flightsql", "adbc-driver-manager", "pyarrow", "sqlalchemy", "psycopg2-binary",
     # DuckDB with its extension for PostgreSQL, which is made for one version; ClickHouse in a process.
     "duckdb==1.4.4", "duckdb-ext-postgres", "chdb==4.4.0",
+    # Drivers and libraries of `clients.py`. SQLAlchemy needs greenlet for asyncpg.
+    "pg8000", "asyncpg", "greenlet", "adbc-driver-postgresql", "connectorx", "polars", "pandas",
 ]
 JDBC = "org.postgresql:postgresql:42.7.4"
 NODE = "pg@8"

@@ -94,6 +94,37 @@ class Clients(unittest.TestCase):
             for _ in range(8):  # prepared by the server from the fifth time
                 self.assertEqual(connection.execute("SELECT %s + 1", [41]).fetchone()[0], 42)
 
+    def test_explain_has_the_options_of_postgresql(self):
+        import psycopg
+
+        asked = "SELECT count(*) FROM nation WHERE n_nationkey > 3"
+
+        def plan(options: str) -> str:
+            cursor = connection.execute(f"EXPLAIN {options} {asked}")
+            self.assertEqual([column.name for column in cursor.description], ["QUERY PLAN"])
+            return "\n".join(line for line, in cursor)
+
+        with self.connect(autocommit=True) as connection:
+            self.assertIn("AggregateExec", plan(""))
+            for options in ("", "(COSTS off)", "(ANALYZE false)"):
+                self.assertNotIn("output_rows", plan(options))
+            for options in ("ANALYZE", "(ANALYZE)", "(ANALYZE, BUFFERS, TIMING, SUMMARY off)"):
+                self.assertIn("output_rows", plan(options))
+            self.assertIn("logical_plan after", plan("VERBOSE"))
+            for binary in (False, True):
+                for options, key in (("FORMAT JSON", "Plans"), ("ANALYZE, VERBOSE, FORMAT JSON", "Actual Rows")):
+                    cursor = connection.cursor(binary=binary).execute(f"EXPLAIN ({options}) {asked}")
+                    [[[found]]] = cursor.fetchall()
+                    self.assertIn("Node Type", found["Plan"])
+                    self.assertIn(key, found["Plan"])
+            for options, error in (("(FOO)", psycopg.errors.SyntaxError), ("(SETTINGS)", psycopg.errors.FeatureNotSupported),
+                                   ("(FORMAT yaml)", psycopg.errors.FeatureNotSupported)):
+                with self.assertRaises(error):
+                    plan(options)
+            # A prepared statement.
+            lines = connection.execute("EXPLAIN SELECT * FROM nation WHERE n_nationkey = %s", [3], prepare=True).fetchall()
+            self.assertIn("n_nationkey", str(lines))
+
     def test_bound_numbers_keep_their_value(self):
         """The type of the other operand does not matter: psycopg states the type of a number."""
         where = "SELECT count(*) FROM nation WHERE n_nationkey"

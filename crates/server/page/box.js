@@ -62,8 +62,8 @@ export class Box {
 
   show(answer, prefix) {
     const { rows, more, ms, read, spared } = answer;
-    const plan = prefix && rows.findLast((row) => /physical|metrics/i.test(row[0] ?? ""));
-    this.result.replaceChildren(plan ? tree(plan[1] ?? "") : table(answer));
+    const plan = prefix && rows.map((row) => row[0] ?? "").join("\n");
+    this.result.replaceChildren(plan ? tree(plan) : table(answer));
     const shown = plan ? "" : `${more ? `the first ${count(rows.length)}` : count(rows.length)} ${rows.length === 1 && !more ? "row" : "rows"}, `;
     const shared = spared > 0 ? `, ${bytes(spared)} without reading` : "";
     this.say(`${shown}${time(ms)}${read + spared > 0 ? `, ${bytes(read)} read` : ""}${shared}`);

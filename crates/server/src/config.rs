@@ -29,6 +29,8 @@ pub struct ServeConfig {
     pub flight_listen: Vec<SocketAddr>,
     /// Addresses for HTTP alone: the page, health and metrics.
     pub http_listen: Vec<SocketAddr>,
+    /// Host names of the page, if there are no users.
+    pub http_hosts: Vec<String>,
     /// Tables: a name, and a file, folder, pattern or URL.
     pub tables: BTreeMap<String, String>,
     /// Declared clustering of tables: `orders (l_orderkey = o_orderkey)`.
@@ -90,6 +92,7 @@ impl Default for ServeConfig {
             listen: Vec::new(),
             flight_listen: Vec::new(),
             http_listen: Vec::new(),
+            http_hosts: Vec::new(),
             tables: BTreeMap::new(),
             clustered_with: BTreeMap::new(),
             watch: Vec::new(),

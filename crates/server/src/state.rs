@@ -159,7 +159,7 @@ impl State {
         if self.config.asks_who() {
             return Err(AccessError::Missing);
         }
-        Ok(self.users.user(name, self.anonymous.clone()))
+        Ok(User { anonymous: true, ..self.users.user(name, self.anonymous.clone()) })
     }
 
     /// Issues a bearer token for a user that is logged in.

@@ -69,6 +69,15 @@ pub struct User {
     pub used: Arc<Use>,
     /// The end of this version of the user.
     pub(crate) ended: Ended,
+    /// Set if the server asks for no password, so that any client may have this name.
+    pub(crate) anonymous: bool,
+}
+
+impl User {
+    /// Returns true if statements of a user of this name are the user's own. Without passwords, all are.
+    pub(crate) fn owns(&self, name: &str) -> bool {
+        self.anonymous || self.name == name
+    }
 }
 
 /// Tells holders of a user that it was removed, or got another role or password. Clones share it.
@@ -254,7 +263,8 @@ impl Users {
         if entry.0 != role.limits {
             *entry = fresh();
         }
-        User { name: name.to_owned(), used: entry.1.clone(), role, ended: Ended::default() }
+        let (name, used, ended) = (name.to_owned(), entry.1.clone(), Ended::default());
+        User { name, used, role, ended, anonymous: false }
     }
 }
 

@@ -80,6 +80,8 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
         |config, value| address(value).map(|address| config.flight_listen.push(address))),
     setting!(many "http-listen", "ADDRESS", "address for the page, health and metrics alone", "none",
         |config, value| address(value).map(|address| config.http_listen.push(address))),
+    setting!(many "http-host", "NAME", "host name of the page besides localhost and IP addresses; only needed without users", "none",
+        |config, value| { config.http_hosts.push(value.to_owned()); Ok(()) }),
     setting!(of_a_table "table", "NAME=PATH-OR-URL", "a table: a Parquet file, a folder of them, a pattern, or a URL", tables),
     setting!(of_a_table "clustered-with", "NAME=TABLE (KEY = KEY)", "a table that is clustered by a key which matches one of another table: `docs/order.md`", clustered_with),
     setting!(many "watch", "FOLDER", "a folder of which every subfolder and Parquet file is a table, also those that come later", "none",

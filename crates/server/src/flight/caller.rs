@@ -101,7 +101,10 @@ pub(crate) fn refused(error: AccessError) -> Status {
 
 /// The status for a failed statement.
 pub(crate) fn failed(error: QueryError) -> Status {
-    let text = error.to_string();
+    let text = match error.hint() {
+        Some(hint) => format!("{error}\nHINT:  {hint}"),
+        None => error.to_string(),
+    };
     match &error {
         QueryError::Denied(_) => Status::permission_denied(text),
         QueryError::Stopped(Stop::Timeout) => Status::deadline_exceeded(text),

@@ -33,7 +33,9 @@ use super::caller::{self, failed, refused};
 use super::kept::Kept;
 use super::listing;
 use super::stream::{Messages, of_batch, of_results, told};
-use crate::sql::{Cancel, Protocol, QueryError, Results, Run, Session, Stop};
+use crate::sql::{
+    Cancel, Protocol, QueryError, Results, Run, Session, Stop, result_columns, with_numbered_parameters,
+};
 use crate::state::SharedState;
 
 /// Lifetime of a result that is not fetched.
@@ -65,7 +67,7 @@ struct Bound {
 
 impl Planned {
     fn schema(&self) -> SchemaRef {
-        told(self.plan.schema().as_arrow())
+        told(&result_columns(&self.plan))
     }
 
     /// Returns true if the user was removed or changed since.
@@ -113,10 +115,11 @@ impl FlightSql {
 
     async fn plan<T>(&self, sql: &str, request: &Request<T>) -> Result<Planned, Status> {
         let session = self.session(request)?;
+        let sql = &with_numbered_parameters(sql);
         let reserved = Arc::new(session.reserve_plan("a prepared statement", sql).map_err(failed)?);
         let plan = Arc::new(session.plan(sql).await.map_err(failed)?);
         let session = Arc::new(session);
-        Ok(Planned { session, sql: sql.into(), plan, bound: Arc::default(), _reserved: reserved })
+        Ok(Planned { session, sql: sql.as_str().into(), plan, bound: Arc::default(), _reserved: reserved })
     }
 
     fn prepared<T>(&self, handle: &[u8], request: &Request<T>) -> Result<Planned, Status> {
@@ -289,7 +292,8 @@ impl FlightSqlService for FlightSql {
                 "no such result: it was fetched already or has expired; run the statement again",
             )
         })?;
-        Ok(Response::new(of_results(self.run(&planned, ticket.statement_handle).await?)))
+        let results = self.run(&planned, ticket.statement_handle).await?;
+        Ok(Response::new(of_results(results, planned.schema())))
     }
 
     async fn get_flight_info_prepared_statement(
@@ -307,7 +311,8 @@ impl FlightSqlService for FlightSql {
         request: Request<Ticket>,
     ) -> Get {
         let planned = self.prepared(&query.prepared_statement_handle, &request)?;
-        Ok(Response::new(of_results(self.run(&planned, query.prepared_statement_handle).await?)))
+        let results = self.run(&planned, query.prepared_statement_handle).await?;
+        Ok(Response::new(of_results(results, planned.schema())))
     }
 
     async fn do_action_create_prepared_statement(

@@ -35,9 +35,9 @@ pub(crate) fn told(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The rows of a running statement.
-pub(crate) fn of_results(results: Results) -> Messages {
-    let schema = told(&results.schema());
+/// The rows of a running statement, with the schema that the client got before it ran. Bound values and the optimizer
+/// may have changed the statement's own.
+pub(crate) fn of_results(results: Results, schema: SchemaRef) -> Messages {
     let to = schema.clone();
     encoded(schema, results.map(move |batch| converted(batch?, &to)))
 }

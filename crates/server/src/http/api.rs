@@ -49,7 +49,8 @@ impl From<QueryError> for Refusal {
             error if error.met_a_replaced_file() => StatusCode::CONFLICT,
             _ => StatusCode::BAD_REQUEST,
         };
-        Refusal(status, json!({ "error": error.to_string(), "code": error.sqlstate() }))
+        let hint = error.hint();
+        Refusal(status, json!({ "error": error.to_string(), "code": error.sqlstate(), "hint": hint }))
     }
 }
 
@@ -74,8 +75,15 @@ pub(crate) async fn about(State(http): State<Arc<Http>>, Extension(user): Extens
 }
 
 /// The chunks that a query still needs, of tables that the user sees.
-pub(crate) async fn needed(State(http): State<Arc<Http>>, Path(query): Path<u64>) -> Json<Value> {
-    let runs = http.state.engine().needed_by(query).into_iter().map(|(table, runs)| {
+pub(crate) async fn needed(
+    State(http): State<Arc<Http>>,
+    Extension(user): Extension<User>,
+    Path(query): Path<u64>,
+) -> Json<Value> {
+    let names = http.watch.table_names();
+    let sees = |table: &u32| names.get(table).is_some_and(|name| user.role.sees(name));
+    let runs = http.state.engine().needed_by(query).into_iter().filter(|(table, _)| sees(table));
+    let runs = runs.map(|(table, runs)| {
         json!({ "table": table, "runs": runs.iter().map(|run| [run.start, run.end]).collect::<Vec<_>>() })
     });
     Json(runs.collect())
@@ -151,7 +159,7 @@ pub(crate) async fn stop(
 ) -> Result<Json<Value>, Refusal> {
     let gone = || Refusal::new(StatusCode::NOT_FOUND, "this query does not run any more");
     let query = http.state.registry().query(query).ok_or_else(gone)?;
-    let own = query.user == user.name;
+    let own = user.owns(&query.user);
     if !own && !user.role.admin {
         return Err(Refusal::new(
             StatusCode::FORBIDDEN,

@@ -191,7 +191,7 @@ impl QueryFrame {
             "from": self.taken_from, "left": self.left.map(|left| [millis(left.least), millis(left.most)]),
         });
         if first && let Some(fields) = json.as_object_mut() {
-            let shown = user.role.admin || user.name == self.user;
+            let shown = user.role.admin || user.owns(&self.user);
             fields.insert("user".to_owned(), json!(self.user));
             fields.insert("sql".to_owned(), json!(shown.then_some(&self.sql)));
             fields.insert("protocol".to_owned(), json!(self.protocol));

@@ -3,8 +3,8 @@
 //! With users, every request except those for health needs a password (Basic) or a token (Bearer). A browser adds a
 //! known password to every request to a server, also to requests that another site's page causes. Requests that
 //! change something therefore need a header that only scripts of this page can set, and must not come from another
-//! site. Without users, the host in the address has to be this machine. Otherwise a page of another site could point
-//! its own host name to this machine's address and read everything.
+//! site. Without users, the host in the address has to be this machine, or one of `http-host`. Otherwise a page of another
+//! site could point its own host name to this machine's address and read everything.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -23,6 +23,9 @@ use crate::sql::Protocol;
 /// The header of requests that change something.
 pub(crate) const OWN: &str = "x-coscan";
 
+/// The path of the metrics. They have names of users, but no statements and no data, and collectors use any host name.
+pub(crate) const METRICS: &str = "/metrics";
+
 /// The user of all requests without authentication.
 const ANYBODY: &str = "coscan";
 
@@ -35,10 +38,12 @@ pub(crate) async fn admit(State(http): State<Arc<Http>>, mut request: Request, n
     let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map_or(nowhere, |info| info.0);
     let asks_who = http.state.config().asks_who();
-    if !asks_who && !names_this_machine(request.headers()) {
+    let own_name = names_this_machine(request.headers(), &http.state.config().http_hosts);
+    if !asks_who && request.uri().path() != METRICS && !own_name {
         return refuse(
             StatusCode::MISDIRECTED_REQUEST,
-            "open the page as localhost or by the server's IP address: without users, other host names are refused",
+            "open the page as localhost, by the server's IP address, or by a name of --http-host: without users, other host names \
+             are refused",
         );
     }
     if request.method() != Method::GET && request.method() != Method::HEAD && !is_own(request.headers()) {
@@ -123,15 +128,16 @@ fn is_own(headers: &HeaderMap) -> bool {
     headers.contains_key(OWN) && site && origin
 }
 
-/// Returns true if the request's host is an IP address or this machine.
-fn names_this_machine(headers: &HeaderMap) -> bool {
+/// Returns true if the request's host is an IP address, this machine, or one of the server's host names.
+fn names_this_machine(headers: &HeaderMap, hosts: &[String]) -> bool {
     let Some(host) = headers.get(header::HOST) else { return true };
     let Ok(host) = host.to_str() else { return false };
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+    let is_host = |host: &String| host.eq_ignore_ascii_case(name);
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok() || hosts.iter().any(is_host)
 }
 
 /// Adds headers to every answer: nothing from other sites, nothing inline, and no framing.
@@ -185,9 +191,17 @@ mod tests {
 
     #[test]
     fn a_name_that_anybody_can_own_is_not_this_machine() {
-        let ours = |host: &str| names_this_machine(&headers(&[("host", host)]));
-        for host in ["localhost", "LOCALHOST:5433", "127.0.0.1:1", "[::1]:5433", "10.1.2.3", "192.168.0.1:80"]
-        {
+        let hosts = ["Stats.example".to_owned()];
+        let ours = |host: &str| names_this_machine(&headers(&[("host", host)]), &hosts);
+        for host in [
+            "stats.example:5433",
+            "localhost",
+            "LOCALHOST:5433",
+            "127.0.0.1:1",
+            "[::1]:5433",
+            "10.1.2.3",
+            "192.168.0.1:80",
+        ] {
             assert!(ours(host), "{host}");
         }
         for host in ["evil.example", "evil.example:5433", "localhost.evil.example:1", "[evil]:1", ""] {

@@ -43,7 +43,7 @@ pub(crate) struct Http {
 pub fn router(state: SharedState) -> Router {
     let http = Arc::new(Http { watch: Watch::new(state.clone()), metrics: Metrics::new(&state), state });
     let guarded = assets::routes()
-        .route("/metrics", get(metrics::scrape))
+        .route(guard::METRICS, get(metrics::scrape))
         .route("/api/about", get(api::about))
         .route("/api/events", get(events::events))
         .route("/api/needed/{query}", get(api::needed))

@@ -44,6 +44,14 @@ impl Watch {
         self.frames.receiver_count()
     }
 
+    /// The SQL names of the engine's tables, by number.
+    pub(crate) fn table_names(&self) -> HashMap<u32, String> {
+        let Some(state) = self.state.upgrade() else { return HashMap::new() };
+        let locations = state.tables().locations();
+        let tables = state.engine().observe(PARTS_MAX).tables.into_iter();
+        tables.map(|table| (table.id, name_of(&table.file, &locations))).collect()
+    }
+
     /// Adds a browser. `None` if there are too many.
     pub(crate) fn subscribe(&self) -> Option<watch::Receiver<Option<Arc<Frame>>>> {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,14 +12,14 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, CastKind, DataType, Expr, Function, FunctionArg, FunctionArguments, Ident, Join,
-    JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableAlias,
-    TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut, visit_relations,
+    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArguments, Ident,
+    Join, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement,
+    TableAlias, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut, visit_relations,
 };
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
-use crate::sql::ast::{array_subquery, folded, literal, number, only_column, parsed, text};
+use crate::sql::ast::{array_subquery, cast, folded, literal, number, only_column, parsed, text};
 use crate::sql::{compared, information_table, is_own_table, is_without_rows};
 
 static GIVEN: LazyLock<PostgresCompatibilityParser> = LazyLock::new(PostgresCompatibilityParser::new);
@@ -36,6 +36,13 @@ const NOTHING_IN: [&str; 8] = [
     "pg_ts_config_map",
     "pg_ts_token_type",
 ];
+
+/// Columns of `pg_type` with functions.
+const FUNCTION_COLUMNS: [&str; 8] =
+    ["typanalyze", "typinput", "typmodin", "typmodout", "typoutput", "typreceive", "typsend", "typsubscript"];
+
+/// Columns of truth values that clients compare with texts.
+const TRUTH_COLUMNS: [&str; 3] = ["indisprimary", "indisunique", "indisvalid"];
 
 /// Functions that aggregate many rows to one value.
 const AGGREGATES: [&str; 10] = [
@@ -103,6 +110,22 @@ impl VisitorMut for Before {
             {
                 Some(expr.as_ref().clone())
             }
+            // Columns of functions hold names, and `-` for none.
+            Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
+                if FUNCTION_COLUMNS.iter().any(|name| is_column(left, name)) && is_zero(right) =>
+            {
+                **right = literal("-");
+                self.changed = true;
+                None
+            }
+            // Texts for truth values.
+            Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
+                if TRUTH_COLUMNS.iter().any(|name| is_column(left, name)) && text(right).is_some() =>
+            {
+                **right = cast(right.as_ref().clone(), DataType::Boolean);
+                self.changed = true;
+                None
+            }
             // The search path has one schema.
             Expr::InSubquery { expr, subquery, negated }
                 if subquery.to_string().contains("current_setting('search_path')") =>
@@ -111,7 +134,9 @@ impl VisitorMut for Before {
                 Some(Expr::InList { expr: expr.clone(), list, negated: *negated })
             }
             // Arrays in a text literal have NULL or quoted elements. The other rewrites would treat each as a text.
-            Expr::AnyOp { .. } | Expr::AllOp { .. } if !self.reads => compared(expr),
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if !self.reads || is_parameter(right) => {
+                compared(expr)
+            }
             Expr::Cast { kind: kind @ CastKind::DoubleColon, data_type: DataType::Array(_), .. }
                 if !self.reads =>
             {
@@ -151,7 +176,15 @@ impl VisitorMut for After {
             // Positions in an array with one dimension.
             Expr::Function(function) if is_called(&function.name, "generate_subscripts") => {
                 first_argument(function).and_then(|array| {
-                    parsed(&format!("unnest(generate_series(1, CAST(cardinality({array}) AS BIGINT)))")).ok()
+                    let last = format!("CAST(cardinality({array}) AS BIGINT)");
+                    // A parameter must stay in the statement.
+                    let last = match second_argument(function).map(ToString::to_string) {
+                        Some(dimension) if dimension.contains('$') => {
+                            format!("CASE WHEN {dimension} = 1 THEN {last} ELSE 0 END")
+                        }
+                        _ => last,
+                    };
+                    parsed(&format!("unnest(generate_series(1, {last}))")).ok()
                 })
             }
             // Arrays of catalogs may be text.
@@ -245,6 +278,24 @@ impl VisitorMut for Escape {
     }
 }
 
+/// Returns true for a column of this name.
+fn is_column(expr: &Expr, name: &str) -> bool {
+    let last = match expr {
+        Expr::Identifier(last) => Some(last),
+        Expr::CompoundIdentifier(path) => path.last(),
+        _ => None,
+    };
+    last.is_some_and(|last| folded(last) == name)
+}
+
+fn is_parameter(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }))
+}
+
+fn is_zero(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if number.to_string() == "0")
+}
+
 fn is_called(function: &ObjectName, name: &str) -> bool {
     function.to_string().eq_ignore_ascii_case(name)
 }
@@ -294,6 +345,13 @@ fn is_inner(join: &Join) -> bool {
 fn is_aggregated(expr: &Expr) -> bool {
     let text = expr.to_string().to_ascii_lowercase();
     AGGREGATES.iter().any(|name| text.contains(&format!("{name}(")))
+}
+
+fn second_argument(function: &Function) -> Option<&FunctionArg> {
+    match &function.args {
+        FunctionArguments::List(list) => list.args.get(1),
+        _ => None,
+    }
 }
 
 fn first_argument(function: &Function) -> Option<&FunctionArg> {

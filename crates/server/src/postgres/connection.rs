@@ -24,7 +24,7 @@ use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use pgwire::types::format::FormatOptions;
 
 use super::copy::CopyFormat;
-use super::error::{error, fatal, violation};
+use super::error::{error, fatal, info, violation};
 use super::extended::Extended;
 use super::request::Request;
 use super::rows::{Rows, description, fields};
@@ -129,7 +129,7 @@ impl Connection<'_> {
             Ok(()) if simple => return self.ready().await,
             Ok(()) => return Ok(()),
             Err(PgWireError::IoError(error)) => return Err(error),
-            Err(error) => ErrorInfo::from(error),
+            Err(error) => info(error, ""),
         };
         let ends = error.is_fatal();
         self.socket.feed(PgWireBackendMessage::ErrorResponse(error.into())).await?;

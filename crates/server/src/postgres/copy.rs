@@ -1,7 +1,7 @@
 //! COPY ... TO STDOUT: text, CSV and binary.
 
 use bytes::{BufMut, BytesMut};
-use datafusion::sql::sqlparser::ast::CopyOption;
+use datafusion::sql::sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption};
 use pgwire::api::portal::Format;
 use pgwire::error::PgWireResult;
 use pgwire::messages::data::DataRow;
@@ -18,6 +18,37 @@ pub(crate) enum CopyFormat {
     Csv { delimiter: u8, null: String, header: bool, quote: u8, escape: u8, force_quote: bool },
     /// PostgreSQL's binary format.
     Binary,
+}
+
+/// The options of COPY in the form without parentheses: `WITH CSV HEADER`.
+pub(crate) fn without_parentheses(options: &[CopyLegacyOption]) -> Result<Vec<CopyOption>, QueryError> {
+    let mut others = Vec::new();
+    for option in options {
+        let other = match option {
+            CopyLegacyOption::Binary => CopyOption::Format("binary".into()),
+            CopyLegacyOption::Delimiter(c) => CopyOption::Delimiter(*c),
+            CopyLegacyOption::Null(text) => CopyOption::Null(text.clone()),
+            CopyLegacyOption::Csv(options) => {
+                others.extend(options.iter().map(of_csv));
+                CopyOption::Format("csv".into())
+            }
+            other => {
+                return Err(QueryError::other("0A000", format!("COPY option {other} is not supported")));
+            }
+        };
+        others.push(other);
+    }
+    Ok(others)
+}
+
+fn of_csv(option: &CopyLegacyCsvOption) -> CopyOption {
+    match option {
+        CopyLegacyCsvOption::Header => CopyOption::Header(true),
+        CopyLegacyCsvOption::Quote(c) => CopyOption::Quote(*c),
+        CopyLegacyCsvOption::Escape(c) => CopyOption::Escape(*c),
+        CopyLegacyCsvOption::ForceQuote(columns) => CopyOption::ForceQuote(columns.clone()),
+        CopyLegacyCsvOption::ForceNotNull(columns) => CopyOption::ForceNotNull(columns.clone()),
+    }
 }
 
 impl CopyFormat {
@@ -226,6 +257,17 @@ mod tests {
         assert_eq!(&binary.row(&row(&[Some("x"), None])).unwrap()[..], b"\0\x02\0\0\0\x01x\xff\xff\xff\xff");
         assert!(CopyFormat::of(&[CopyOption::Format("json".into())]).is_err());
         assert!(CopyFormat::of(&[CopyOption::Delimiter('\n')]).is_err());
+    }
+
+    #[test]
+    fn options_need_no_parentheses() {
+        let csv = CopyLegacyOption::Csv(vec![CopyLegacyCsvOption::Header, CopyLegacyCsvOption::Quote('\'')]);
+        let options = without_parentheses(&[csv, CopyLegacyOption::Delimiter(';')]).unwrap();
+        let CopyFormat::Csv { delimiter, quote, header, .. } = CopyFormat::of(&options).unwrap() else {
+            panic!("it is CSV")
+        };
+        assert_eq!((delimiter, quote, header), (b';', b'\'', true));
+        assert!(without_parentheses(&[CopyLegacyOption::Gzip]).is_err());
     }
 
     #[test]

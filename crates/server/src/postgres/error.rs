@@ -25,13 +25,37 @@ pub(crate) fn code<T>(done: &Result<T, PgWireError>) -> &str {
     match done {
         Ok(_) => "00000",
         Err(PgWireError::UserError(error)) => &error.code,
+        Err(PgWireError::ApiError(error)) => of_query(error.as_ref()).map_or("XX000", QueryError::sqlstate),
         Err(_) => "08000",
+    }
+}
+
+fn of_query<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a QueryError> {
+    error.downcast_ref()
+}
+
+/// The message about an error. `sql` is the text that the client sent.
+pub(crate) fn info(failed: PgWireError, sql: &str) -> ErrorInfo {
+    let PgWireError::ApiError(error) = &failed else { return failed.into() };
+    let Some(error) = of_query(error.as_ref()) else { return failed.into() };
+    let mut info = ErrorInfo::new("ERROR".to_owned(), error.sqlstate().to_owned(), error.to_string());
+    info.hint = error.hint().map(str::to_owned);
+    info.position = error.position(sql).map(|position| position.to_string());
+    info
+}
+
+/// The error with its place in this text.
+pub(crate) fn located(failed: PgWireError, sql: &str) -> PgWireError {
+    match failed {
+        PgWireError::ApiError(_) => PgWireError::UserError(Box::new(info(failed, sql))),
+        failed => failed,
     }
 }
 
 impl From<QueryError> for PgWireError {
     fn from(failed: QueryError) -> Self {
-        error(failed.sqlstate(), failed.to_string())
+        // As it is, because its position is known only with the statement's text.
+        PgWireError::ApiError(Box::new(failed))
     }
 }
 

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ParamValues;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
@@ -25,12 +24,12 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 
 use super::connection::{Connection, has_rows, no_cursor, show_field};
-use super::error::{code, error, violation};
+use super::error::{code, error, located, violation};
 use super::parameters;
 use super::prepared::Prepared;
 use super::rows::{Rows, description, fields};
 use super::statement::Statement;
-use crate::sql::{QueryError, Run};
+use crate::sql::{QueryError, Run, result_columns};
 
 /// Maximum number of statements, and of portals, per connection.
 const KEPT_MAX: usize = 4096;
@@ -151,13 +150,13 @@ impl Connection<'_> {
         self.extended.admits(&name)?;
         let types = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
         let mut attempt = self.session.attempt(&message.query);
-        let prepared = Box::pin(self.prepared(message.query, types, &[])).await;
+        let prepared = Box::pin(self.prepared(message.query.clone(), types, &[])).await;
         let prepared = prepared.and_then(|prepared| match &prepared.statement {
             Some(statement) => self.admit(statement).map(|()| prepared),
             None => Ok(prepared),
         });
         attempt.ended(code(&prepared));
-        let prepared = prepared?;
+        let prepared = prepared.map_err(|error| located(error, &message.query))?;
         attempt.goes_on();
         self.extended.keep(name, Arc::new(prepared));
         Ok(self.socket.feed(PgWireBackendMessage::ParseComplete(ParseComplete::new())).await?)
@@ -236,7 +235,7 @@ impl Connection<'_> {
         };
         Ok(match statement {
             Some(Statement::Plan(plan)) if has_rows(plan) => {
-                let schema: SchemaRef = plan.schema().inner().clone();
+                let schema = result_columns(plan);
                 Some(fields(&schema, format, &self.text())?.to_vec())
             }
             Some(Statement::Show(variable)) => Some(vec![show_field(variable)]),
@@ -263,7 +262,7 @@ impl Connection<'_> {
         if begun {
             attempt.goes_on();
         }
-        done
+        done.map_err(|error| located(error, &prepared.sql))
     }
 
     async fn executing(
@@ -330,7 +329,7 @@ impl Connection<'_> {
             return Ok(Begun::Done(self.effect(sql, bound, run).await?));
         }
         let results = self.session.run(sql, bound, run).await?;
-        let schema: SchemaRef = plan.schema().inner().clone();
+        let schema = result_columns(plan);
         let fields = fields(&schema, format, &self.text())?;
         Ok(Begun::Rows(Box::new(Rows::new(results, schema, fields))))
     }

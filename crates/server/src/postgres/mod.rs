@@ -25,6 +25,7 @@ mod connection;
 mod copy;
 mod error;
 mod extended;
+mod objects;
 mod parameters;
 mod prepared;
 mod regclass;
@@ -95,7 +96,9 @@ pub(crate) async fn serve(
         AssertUnwindSafe(connected(&mut socket, wire, peer, state, refused, &counted)).catch_unwind().await;
     match served {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::info!(%peer, %error, "a connection of PostgreSQL ended"),
+        Ok(Err(error)) => {
+            tracing::info!(%peer, error = error.to_string(), "a connection of PostgreSQL ended")
+        }
         Err(_) => tracing::warn!(%peer, "a connection of PostgreSQL was closed after a malformed message"),
     }
 }

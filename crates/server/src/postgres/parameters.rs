@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_pg::datatypes::df::deserialize_parameters_with_server_types;
-use arrow_pg::datatypes::{PG_OID_ALIAS_KEY, into_pg_type, pg_type_for_alias_kind};
+use arrow_pg::datatypes::{PG_OID_ALIAS_KEY, into_pg_type};
+use bytes::Bytes;
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
@@ -16,7 +17,7 @@ use pgwire::error::PgWireResult;
 use pgwire::messages::extendedquery::Bind;
 
 use super::error::{error, violation};
-use crate::sql::{QueryError, bytea};
+use crate::sql::{OID_ARRAY, QueryError, bytea};
 use crate::values::numeric;
 
 /// Maximum number of parameters of a statement, as in PostgreSQL.
@@ -106,6 +107,15 @@ fn note(expr: &Expr, known: &mut HashMap<usize, (Option<DataType>, Option<Type>)
             _ => return,
         },
         Expr::Placeholder(placeholder) => (None, placeholder),
+        Expr::ScalarFunction(function) if function.name() == OID_ARRAY => {
+            if let [Expr::Cast(cast)] = &function.args[..]
+                && let Expr::Placeholder(placeholder) = cast.expr.as_ref()
+                && let Ok(at) = position(&placeholder.id)
+            {
+                *known.entry(at).or_default() = (Some(cast.field.data_type().clone()), Some(Type::OID_ARRAY));
+            }
+            return;
+        }
         _ => return,
     };
     let Ok(at) = position(&placeholder.id) else { return };
@@ -115,9 +125,10 @@ fn note(expr: &Expr, known: &mut HashMap<usize, (Option<DataType>, Option<Type>)
     }
     if let Some(field) = &placeholder.field
         && *field.data_type() == DataType::Int32
-        && let Some(kind) = field.metadata().get(PG_OID_ALIAS_KEY)
+        && field.metadata().contains_key(PG_OID_ALIAS_KEY)
     {
-        *alias = pg_type_for_alias_kind(kind);
+        // Clients know numbers of objects, not names.
+        *alias = Some(Type::OID);
     }
 }
 
@@ -134,10 +145,14 @@ pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Para
         return Err(violation(format!("the client sent {formats} formats for {given} parameters")));
     }
     let told: Vec<Type> = parameters.iter().map(|parameter| parameter.told.clone()).collect();
-    let stored = StoredStatement::new(String::new(), (), told.iter().cloned().map(Some).collect());
+    // Both have the same bytes.
+    let read_as = |told: &Type| if *told == Type::OID_ARRAY { Type::INT4_ARRAY } else { told.clone() };
+    let read_as: Vec<Type> = told.iter().map(read_as).collect();
+    let stored = StoredStatement::new(String::new(), (), read_as.iter().cloned().map(Some).collect());
     // The reader of the other types supports only 28 digits of numerics, and one text form of bytes.
-    let others = bind.parameters.iter().zip(&told).map(|(value, told)| match *told {
+    let others = bind.parameters.iter().zip(&told).enumerate().map(|(at, (value, told))| match *told {
         Type::NUMERIC | Type::BYTEA => None,
+        _ if told.name().starts_with('_') && !is_binary(bind, at) => value.as_deref().map(without_spaces),
         _ => value.clone(),
     });
     let (portal, statement) = (bind.portal_name.clone(), bind.statement_name.clone());
@@ -145,7 +160,7 @@ pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Para
     let others = Bind::new(portal, statement, formats, others.collect(), columns);
     let portal = Portal::try_new(&others, Arc::new(stored))?;
     let arrow: Vec<Option<&DataType>> = parameters.iter().map(|parameter| parameter.arrow.as_ref()).collect();
-    let types: Vec<Option<&Type>> = told.iter().map(Some).collect();
+    let types: Vec<Option<&Type>> = read_as.iter().map(Some).collect();
     let read = || deserialize_parameters_with_server_types(&portal, &arrow, &types);
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
     let mut read = read.unwrap_or_else(|_| Err(error("22P03", "a bound value does not fit its type")))?;
@@ -168,7 +183,48 @@ pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Para
     Ok(read)
 }
 
+/// The text of an array without spaces around its elements, which PostgreSQL ignores.
+fn without_spaces(array: &[u8]) -> Bytes {
+    let (mut kept, mut spaces) = (Vec::with_capacity(array.len()), 0);
+    let (mut quoted, mut escaped) = (false, false);
+    for &byte in array {
+        let is_end = !quoted && !escaped && matches!(byte, b'{' | b'}' | b',');
+        match byte {
+            byte if byte.is_ascii_whitespace() && !quoted && !escaped => {
+                spaces += 1;
+                if matches!(kept.last(), Some(b'{' | b',')) {
+                    spaces = 0;
+                    continue;
+                }
+            }
+            _ if is_end => kept.truncate(kept.len() - std::mem::take(&mut spaces)),
+            _ => spaces = 0,
+        }
+        kept.push(byte);
+        quoted ^= byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+    }
+    kept.into()
+}
+
 fn is_binary(bind: &Bind, at: usize) -> bool {
     let formats = &bind.parameter_format_codes;
     formats.get(if formats.len() == 1 { 0 } else { at }).is_some_and(|&format| format == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_around_elements_are_ignored() {
+        for (array, kept) in [
+            ("{ 1, 2 ,3 }", "{1,2,3}"),
+            ("{\"p\", \"a , b\" , c d }", "{\"p\",\"a , b\",c d}"),
+            ("{a\\ , \"\\\" , \"}", "{a\\ ,\"\\\" , \"}"),
+            ("{}", "{}"),
+        ] {
+            assert_eq!(&without_spaces(array.as_bytes())[..], kept.as_bytes(), "{array}");
+        }
+    }
 }

@@ -20,7 +20,7 @@ use super::error::error;
 use super::parameters::{self, Parameter};
 use super::rows::fields;
 use super::statement::Statement;
-use crate::sql::QueryError;
+use crate::sql::{QueryError, result_columns};
 
 /// A prepared statement.
 pub(crate) struct Prepared {
@@ -128,7 +128,7 @@ impl Connection<'_> {
 
     fn columns_of(&self, prepared: &Prepared) -> PgWireResult<Option<Vec<Column>>> {
         let Some(plan) = prepared.plan().filter(|plan| has_rows(plan)) else { return Ok(None) };
-        let fields = fields(plan.schema().inner(), &Format::UnifiedText, &self.text())?;
+        let fields = fields(&result_columns(plan), &Format::UnifiedText, &self.text())?;
         let column = |of: &pgwire::api::results::FieldInfo| {
             (of.name().to_owned(), of.datatype().oid(), of.type_modifier())
         };

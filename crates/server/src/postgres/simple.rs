@@ -10,7 +10,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::EmptyQueryResponse;
 
 use super::connection::{Connection, has_rows};
-use super::error::code;
+use super::error::{code, located};
 use super::extended::Begun;
 use super::rows::{Rows, description};
 use super::statement::Statement;
@@ -18,6 +18,10 @@ use super::statement::Statement;
 impl Connection<'_> {
     /// Runs the statements of a text up to the first failure.
     pub(crate) async fn simple(&mut self, text: &str) -> PgWireResult<()> {
+        self.simply(text).await.map_err(|error| located(error, text))
+    }
+
+    async fn simply(&mut self, text: &str) -> PgWireResult<()> {
         self.extended.drop_unnamed();
         // Parsing and planning take many times the memory of the text.
         let mut attempt = self.session.attempt(text);

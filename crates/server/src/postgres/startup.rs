@@ -10,11 +10,11 @@ use pgwire::api::auth::{
     save_startup_parameters_to_metadata,
 };
 use pgwire::api::{ClientInfo, PgWireConnectionState};
-use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
+use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::startup::{Authentication, PasswordMessageFamily};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 
-use super::error::fatal;
+use super::error::{fatal, info};
 use super::settings;
 use super::socket::{NOT_ENCRYPTED, Socket};
 use crate::access::{AccessError, Binding, ScramExchange, User};
@@ -45,8 +45,9 @@ pub(crate) async fn start(
     match begin(socket, first, peer, state, refused, counted).await {
         Ok(session) => Ok(Some(session)),
         Err(error) => {
-            tracing::info!(%peer, %error, "a client was not let in");
-            let mut info: ErrorInfo = error.into();
+            // As a text, so that line breaks in names are escaped.
+            tracing::info!(%peer, error = error.to_string(), "a client was not let in");
+            let mut info = info(error, "");
             info.severity = "FATAL".to_owned();
             socket.send(PgWireBackendMessage::ErrorResponse(info.into())).await?;
             Ok(None)

@@ -19,10 +19,13 @@ use datafusion::sql::sqlparser::ast::{
     Statement as Ast, Value, visit_relations,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::catalog;
-use super::copy::CopyFormat;
+use super::copy::{self, CopyFormat};
+use super::objects;
 use super::regclass;
 use crate::sql::ast::folded;
 use crate::sql::{QueryError, Session, check_nesting};
@@ -72,11 +75,19 @@ pub(crate) async fn read(session: &Arc<Session>, sql: &str) -> Result<Vec<Parsed
 }
 
 fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
-    let mut plain = Parser::parse_sql(&PostgreSqlDialect {}, sql);
+    let sql = objects::replaced(sql).unwrap_or(sql);
     let mut sql = Cow::Borrowed(sql);
+    let mut plain = Parser::parse_sql(&PostgreSqlDialect {}, &sql);
+    if plain.is_err()
+        && let Some(other) = without_collations(&sql)
+    {
+        plain = Parser::parse_sql(&PostgreSqlDialect {}, &other);
+        sql = other.into();
+    }
     if let Ok(statements) = &mut plain {
         let numbers = statements.iter().any(|statement| touches_tables(session, statement));
-        if regclass::named(statements, &|name| is_relation(session, name), numbers)? {
+        let named = regclass::named(statements, &|name| is_relation(session, name), numbers)?;
+        if objects::resolved(statements)? || named {
             sql = statements.iter().map(ToString::to_string).collect::<Vec<_>>().join(";\n").into();
         }
     }
@@ -98,9 +109,31 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
             Ok(statements) if !statements.iter().any(|statement| touches_tables(session, statement)) => {
                 Ok(wrapped(statements))
             }
-            _ => own(sql).map_err(|_| QueryError::other("42601", error.to_string())),
+            _ => own(sql).map_err(|_| QueryError::syntax(sql, &error)),
         },
     }
+}
+
+/// The text without `COLLATE "C"`. The parser does not take it after `x::type`. Texts are ordered by their bytes in any
+/// case. `None` if there is nothing to leave out.
+fn without_collations(sql: &str) -> Option<String> {
+    let mut tokens = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).ok()?.into_tokens();
+    let (mut kept, before): (Vec<Token>, _) = (Vec::new(), tokens.len());
+    tokens.reverse();
+    let next = |tokens: &mut Vec<TokenWithSpan>| tokens.pop().map(|token| token.token);
+    while let Some(token) = next(&mut tokens) {
+        let is_collation = |of: &TokenWithSpan| matches!(&of.token, Token::Word(word) if matches!(word.value.as_str(), "C" | "POSIX" | "default"));
+        let name = tokens.iter().rposition(|of| !matches!(of.token, Token::Whitespace(_)));
+        match (&token, name) {
+            (Token::Word(word), Some(name))
+                if word.keyword == Keyword::COLLATE && is_collation(&tokens[name]) =>
+            {
+                tokens.truncate(name);
+            }
+            _ => kept.push(token),
+        }
+    }
+    (kept.len() < before).then(|| kept.iter().map(ToString::to_string).collect())
 }
 
 /// Returns true if the user sees a relation of this name.
@@ -202,13 +235,9 @@ pub(crate) async fn plan(
             }
         }
         Ast::Copy { source, to: true, target: CopyTarget::Stdout, options, legacy_options, .. } => {
-            if !legacy_options.is_empty() {
-                return Err(QueryError::other(
-                    "0A000",
-                    "COPY options without parentheses are not supported: write WITH (FORMAT csv)",
-                ));
-            }
-            return copy_out(session, source, options, stated).await;
+            let mut options = options.clone();
+            options.extend(copy::without_parentheses(legacy_options)?);
+            return copy_out(session, source, &options, stated).await;
         }
         Ast::Copy { to: false, .. } => {
             return Err(QueryError::other(

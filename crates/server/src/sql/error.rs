@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
+use coscan_datafusion::engine_error;
 use datafusion::common::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
 
+use super::catalog::PUBLIC;
+use super::said::{Said, no_function, said, similar};
 use super::sqlstate::{REPLACED, sqlstate};
+use super::text::{Place, syntax_error};
 use super::{Stop, Tables};
 use crate::access::where_set;
 
@@ -56,7 +61,16 @@ pub enum QueryError {
         sqlstate: &'static str,
         /// The message.
         text: String,
+        /// The hint, and the place in the statement.
+        more: Box<More>,
     },
+}
+
+/// Further parts of an error.
+#[derive(Clone, Debug, Default)]
+pub struct More {
+    pub(crate) hint: Option<String>,
+    pub(crate) place: Option<Place>,
 }
 
 impl QueryError {
@@ -80,8 +94,8 @@ impl QueryError {
     /// The error without paths of tables.
     pub(crate) fn without_paths(self, tables: &Tables) -> Self {
         match self {
-            QueryError::Engine { sqlstate, text } => {
-                QueryError::Engine { sqlstate, text: tables.without_paths(&text) }
+            QueryError::Engine { sqlstate, text, more } => {
+                QueryError::Engine { sqlstate, text: tables.without_paths(&text), more }
             }
             other => other,
         }
@@ -89,10 +103,8 @@ impl QueryError {
 
     /// A panic of the query engine.
     pub(crate) fn panicked() -> Self {
-        QueryError::Engine {
-            sqlstate: "XX000",
-            text: "the query engine failed with a bug: please report the statement; the server's log has the details".to_owned(),
-        }
+        let text = "the query engine failed with a bug: please report the statement; the server's log has the details";
+        QueryError::other("XX000", text)
     }
 
     /// A form that is not supported. The text names an alternative.
@@ -101,7 +113,74 @@ impl QueryError {
     }
 
     pub(crate) fn other(sqlstate: &'static str, text: impl Into<String>) -> Self {
-        QueryError::Engine { sqlstate, text: text.into() }
+        QueryError::Engine { sqlstate, text: text.into(), more: Box::default() }
+    }
+
+    fn of(said: Said, otherwise: &'static str) -> Self {
+        let more = Box::new(More { hint: said.hint, place: said.place });
+        QueryError::Engine { sqlstate: said.sqlstate.unwrap_or(otherwise), text: said.text, more }
+    }
+
+    /// A syntax error of this text.
+    pub(crate) fn syntax(sql: &str, error: &ParserError) -> Self {
+        match syntax_error(sql, error) {
+            Some((text, place)) => {
+                QueryError::of(Said { text, place: Some(place), ..Said::default() }, "42601")
+            }
+            None => QueryError::from(DataFusionError::SQL(Box::new(error.clone()), None)),
+        }
+    }
+
+    /// A missing function, with the types of its arguments.
+    pub(crate) fn no_function(name: &str, types: Vec<String>) -> Self {
+        QueryError::of(no_function(name, Some(types)), "42883")
+    }
+
+    /// A window function without OVER.
+    pub(crate) fn no_window(name: &str) -> Self {
+        let text = format!("window function {name} requires an OVER clause");
+        let place = Some(Place::Call(name.to_owned()));
+        QueryError::of(Said { text, place, ..Said::default() }, "42809")
+    }
+
+    /// The hint.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            QueryError::Engine { more, .. } => more.hint.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The place of the error in the statement's text: a character, from 1.
+    pub fn position(&self, sql: &str) -> Option<usize> {
+        match self {
+            QueryError::Engine { more, .. } => more.place.as_ref()?.position(sql),
+            _ => None,
+        }
+    }
+
+    /// The function that does not exist with the types of its arguments.
+    pub(crate) fn missing_function(&self) -> Option<&str> {
+        match self {
+            QueryError::Engine { sqlstate: "42883", more, .. } => match &more.place {
+                Some(Place::Call(name)) => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The error with a similar table as a hint.
+    pub(crate) fn with_similar_table(mut self, tables: &[String]) -> Self {
+        if let QueryError::Engine { more, .. } = &mut self
+            && let Some(Place::Relation(path)) = &more.place
+            && let [schema, name] = &path[..]
+            && schema == PUBLIC
+            && let Some(similar) = similar(name, tables)
+        {
+            more.hint = Some(format!("Perhaps you meant to reference the table \"{similar}\"."));
+        }
+        self
     }
 }
 
@@ -121,6 +200,10 @@ impl From<DataFusionError> for QueryError {
         if NOT_JOINED.iter().any(|words| text.contains(words)) {
             return QueryError::unsupported(CORRELATED);
         }
-        QueryError::Engine { sqlstate: sqlstate(&error, &text), text }
+        let otherwise = sqlstate(&error, &text);
+        match engine_error(&error) {
+            Some(engine) => QueryError::other(otherwise, engine.to_string()),
+            None => QueryError::of(said(&error), otherwise),
+        }
     }
 }

@@ -13,6 +13,8 @@
 //! | `ast` | construction and inspection of syntax trees |
 //! | `dialect` | translation of PostgreSQL's SQL to that of the query engine |
 //! | `types` | names of types that clients use |
+//! | `text` | places in the text of a statement |
+//! | `objects` | names of objects in catalogs |
 //! | `tiers` | tables whose files lie in an archive or on tape |
 //! | `functions` | functions of PostgreSQL that clients call |
 //! | `work` | the threads of statements |
@@ -25,7 +27,9 @@
 //! | `expanded` | size of a statement after its views, WITH queries and columns are expanded |
 //! | `slices` | small batches for many grouping sets |
 //! | `again` | restart after a file was replaced |
-//! | `error`, `sqlstate` | errors with PostgreSQL's codes |
+//! | `explain` | EXPLAIN |
+//! | `missing` | missing functions with the types of their arguments |
+//! | `error`, `sqlstate`, `said` | errors with PostgreSQL's codes and words |
 //!
 //! These modules know no protocol.
 
@@ -40,18 +44,23 @@ mod columns;
 mod dialect;
 mod error;
 mod expanded;
+mod explain;
 mod functions;
 mod memory;
+mod missing;
 mod nesting;
+mod objects;
 mod permissions;
 mod pg_catalog;
 mod registry;
 mod results;
+mod said;
 mod session;
 mod size;
 mod slices;
 mod sqlstate;
 mod tables;
+mod text;
 mod tiers;
 mod turns;
 mod types;
@@ -60,9 +69,11 @@ mod work;
 
 pub(crate) use columns::modifier;
 pub(crate) use dialect::{bytea, compared, shown, shown_schema};
-pub use error::QueryError;
+pub use error::{More, QueryError};
+pub(crate) use explain::{columns as result_columns, is_json};
 pub(crate) use functions::POSTGRES_VERSION;
 pub(crate) use nesting::check as check_nesting;
+pub(crate) use objects::{OBJECT_NAME, OID_ARRAY, TO_REGTYPE, type_number};
 pub(crate) use pg_catalog::{information_table, is_own_table, is_without_rows};
 pub use registry::{Cancel, Finished, Protocol, Registry, RunningQuery, SessionEntry, Stop};
 pub use results::Results;
@@ -70,4 +81,5 @@ pub(crate) use session::Unread;
 pub use session::{Run, Session, SessionBase};
 pub(crate) use tables::Sources;
 pub use tables::{Tables, TablesChange};
+pub(crate) use text::with_numbered_parameters;
 pub(crate) use tiers::open_tiers;

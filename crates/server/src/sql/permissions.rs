@@ -89,11 +89,6 @@ pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> std::result::Result<(), 
     }
 }
 
-/// Returns true if a plan is the text of a plan, which may show paths.
-pub(crate) fn is_explained(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_))
-}
-
 /// Returns true if the plan reads a table that the role does not see, as a view may.
 fn reads_hidden(plan: &LogicalPlan, role: &Role) -> Result<bool> {
     let mut hidden = false;

@@ -19,6 +19,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::again::Execution;
+use super::explain::Explained;
 use super::session::{SessionBase, Turned};
 use super::size::bytes_of;
 use super::work::{OnLane, Task};
@@ -124,8 +125,8 @@ pub(crate) struct Bounds {
     pub(crate) result_bytes: u64,
     /// The tables whose paths the user may not see.
     pub(crate) hides: Option<Arc<Tables>>,
-    /// Set if the rows are the text of a plan.
-    pub(crate) explained: bool,
+    /// The form of the rows if they are the text of a plan.
+    pub(crate) explained: Option<Explained>,
     /// The statement's turns, released at its end and while the client does not read.
     pub(crate) turns: Turned,
 }
@@ -139,7 +140,8 @@ pub(crate) fn start(
     mut bounds: Bounds,
     mut ending: Ending,
 ) -> Results {
-    let (schema, query) = (execution.schema(), ending.query.clone());
+    let (schema, query) =
+        (bounds.explained.map_or_else(|| execution.schema(), Explained::columns), ending.query.clone());
     let (made, mut batches_made) = mpsc::channel(1);
     let computing = lane.spawn(interrupt, async move {
         while let Some(batch) = execution.next().await {
@@ -176,11 +178,14 @@ async fn pump(
     loop {
         let Some(batch) = stoppable(&query.cancel, bounds.deadline, made.recv()).await? else { break };
         let mut batch = batch?;
-        if let Some(tables) = bounds.hides.as_ref().filter(|_| bounds.explained) {
-            batch = without_paths(&batch, tables)?;
-        }
         if batch.num_rows() == 0 {
             continue;
+        }
+        if let Some(explained) = bounds.explained {
+            batch = explained.rows(&batch)?;
+            if let Some(tables) = &bounds.hides {
+                batch = without_paths(&batch, tables)?;
+            }
         }
         let bytes = batch.columns().iter().map(|column| bytes_of(column) as u64).sum();
         let bytes = query.delivered(batch.num_rows() as u64, bytes);

@@ -9,7 +9,9 @@ use coscan_tier::{TierUser, Tiers};
 use coscan_upstream::{plan_with_types, statement_to_plan, with_options};
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::catalog::CatalogProviderList;
+use datafusion::common::DataFusionError;
 use datafusion::common::Result as DataFusionResult;
+use datafusion::common::config::Dialect;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -32,13 +34,14 @@ use super::catalog::{PUBLIC, catalogs};
 use super::dialect::{Typed, translated};
 use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
+use super::missing::with_arguments;
 use super::results::{Bounds, Ending, start, stoppable};
 use super::turns::{Turn, Turns};
 use super::types::CatalogTypes;
 use super::watched::watched;
 use super::work::Work;
 use super::{
-    Cancel, Protocol, QueryError, Registry, Results, RunningQuery, SessionEntry, Tables, expanded,
+    Cancel, Protocol, QueryError, Registry, Results, RunningQuery, SessionEntry, Tables, expanded, explain,
     permissions,
 };
 use crate::access::{AccessError, Audit, Opened, Role, User, where_set};
@@ -97,6 +100,7 @@ impl SessionBase {
         let context = coscan.new_session(settings.with_create_default_catalog_and_schema(true));
         setup_pg_catalog(&context, DATABASE, EmptyContextProvider).map_err(|error| *error)?;
         super::functions::register(&context);
+        super::objects::register(&context);
         if let Some(tiers) = tiers {
             tiers.attach(&context, Some(coscan.engine.clone()))?;
         }
@@ -353,6 +357,7 @@ impl Session {
 
     /// The error as this user may see it.
     fn shown(&self, error: QueryError) -> QueryError {
+        let error = error.with_similar_table(&self.tables());
         match self.entry.user.role.admin {
             true => error,
             false => error.without_paths(&self.base.tables),
@@ -363,15 +368,25 @@ impl Session {
         let _reserved = self.reserve_plan("a statement", sql)?;
         let (state, sql) = (self.context.state(), with_options(sql).into_owned());
         let (limits, tables) = (self.entry.user.role.limits.clone(), self.base.tables.clone());
-        let planning = self.planning(async move {
+        // Large futures are in boxes, because a stack would need room for copies of them.
+        let planning = self.planning(Box::pin(async move {
             super::nesting::check(&sql)?;
-            let dialect = state.config().options().sql_parser.dialect;
-            let statement = state.sql_to_statement(&sql, &dialect)?;
+            let statement = match explain::written(&sql) {
+                Some(statement) => Ok(statement),
+                None => state.sql_to_statement(&sql, &Dialect::PostgreSQL),
+            };
+            let statement = statement.map_err(|error| match &error {
+                DataFusionError::SQL(parser, _) => QueryError::syntax(&sql, parser),
+                _ => QueryError::from(error),
+            })?;
             expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
-            let plan = statement_to_plan(&state, translated(statement)?).await?;
+            let plan = match statement_to_plan(&state, translated(statement.clone())?).await {
+                Ok(plan) => plan,
+                Err(error) => return Err(with_arguments(state, statement, Vec::new(), error.into()).await),
+            };
             expanded::check_plan(&plan, &limits)?;
             Ok(plan)
-        });
+        }));
         let plan: Result<_, QueryError> = self.within(run, planning).await??;
         let plan = plan?;
         self.check(&plan)?;
@@ -390,11 +405,15 @@ impl Session {
         let planning = async move {
             expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
             let types = Arc::new(CatalogTypes);
-            let plan = plan_with_types(&state, translated(statement)?, stated, types).await?;
+            let written = translated(statement.clone())?;
+            let plan = match plan_with_types(&state, written, stated.clone(), types).await {
+                Ok(plan) => plan,
+                Err(error) => return Err(with_arguments(state, statement, stated, error.into()).await),
+            };
             expanded::check_plan(&plan, &limits)?;
             Ok(plan)
         };
-        let plan: Result<_, QueryError> = self.planning(planning).await?;
+        let plan: Result<_, QueryError> = self.planning(Box::pin(planning)).await?;
         let plan = plan.map_err(|error| self.shown(error))?;
         self.check(&plan)?;
         Ok(plan)
@@ -554,7 +573,7 @@ impl Session {
         let query = self.base.registry.begin(&self.entry, sql, policy, run.cancel);
         tracing::debug!(query = query.id, session = self.entry.id, user = query.user, sql, "statement");
         let mut ending = Ending::new(self.base.clone(), self.entry.clone(), query.clone(), run.prepared);
-        let explained = permissions::is_explained(&plan);
+        let explained = explain::explained(&plan);
         let mut turns = Turned::new(&self.base, &self.entry.user);
         let interrupt = Interrupt::default();
         let begun = async {

@@ -33,7 +33,7 @@ use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::messages::data::DataRow;
 use pgwire::types::format::FormatOptions;
 
-use crate::sql::QueryError;
+use crate::sql::{QueryError, is_json};
 use column::Column;
 use interval::IntervalStyle;
 use times::DateStyle;
@@ -47,6 +47,7 @@ fn error(sqlstate: &'static str, text: impl Into<String>) -> QueryError {
 /// The type of a column that the client gets.
 pub(crate) fn told_type(field: &Field) -> Result<Type> {
     Ok(match field.data_type() {
+        DataType::Utf8 if is_json(field) => Type::JSON,
         // PostgreSQL resolves values of unknown type in the same way.
         DataType::Null => Type::TEXT,
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal256(..) => Type::NUMERIC,

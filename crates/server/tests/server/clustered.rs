@@ -36,7 +36,7 @@ async fn a_table_is_declared_to_match_one_of_the_configuration() {
                 true => over_flight(&mut flight, &sql).await,
             }
             let plan = client.query(&format!("EXPLAIN {JOIN}"), &[]).await.unwrap();
-            let plan: Vec<String> = plan.iter().map(|row| row.get(1)).collect();
+            let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
             let shown = "OrderedJoinExec: if chunks are clustered by id and id, as is declared";
             assert!(plan.join("\n").contains(shown), "{sql}: {plan:?}");
             assert_eq!(client.query_one(JOIN, &[]).await.unwrap().get::<_, i64>(0), ROWS);
@@ -56,7 +56,7 @@ async fn a_table_is_declared_by_the_configuration() {
     client.batch_execute("SET coscan.order_aware = 'always'").await.unwrap();
     let join = JOIN.replace("FROM l", "FROM t").replace("l.id", "t.id");
     let plan = client.query(&format!("EXPLAIN {join}"), &[]).await.unwrap();
-    let plan: Vec<String> = plan.iter().map(|row| row.get(1)).collect();
+    let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
     assert!(plan.join("\n").contains("clustered by id and id, as is declared"), "{plan:?}");
     assert_eq!(client.query_one(&join, &[]).await.unwrap().get::<_, i64>(0), ROWS);
 }

@@ -56,6 +56,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let mut config = ServeConfig::default();
         config.set("listen", "127.0.0.1:0").unwrap();
+        config.set("http-host", "stats.example").unwrap();
         for name in ["seen", "hidden"] {
             config.set("table", &format!("{name}={}", table(folder.path(), name))).unwrap();
         }
@@ -198,14 +199,39 @@ async fn pages_of_others_change_and_read_nothing() {
     assert_eq!(world.server.state().engine().policy().as_str(), "relevance");
 
     let open = World::new(false).await;
-    for (host, expected) in [
-        ("evil.example:5433", StatusCode::MISDIRECTED_REQUEST),
-        ("localhost:5433", StatusCode::OK),
-        ("127.0.0.1", StatusCode::OK),
+    for (host, path, expected) in [
+        ("evil.example:5433", "/api/about", StatusCode::MISDIRECTED_REQUEST),
+        ("evil.example:5433", "/", StatusCode::MISDIRECTED_REQUEST),
+        ("coscan:5433", "/metrics", StatusCode::OK),
+        ("Stats.example:5433", "/api/about", StatusCode::OK),
+        ("localhost:5433", "/api/about", StatusCode::OK),
+        ("127.0.0.1", "/api/about", StatusCode::OK),
     ] {
-        let request = Request::get("/api/about").header(header::HOST, host).body(Body::empty()).unwrap();
-        assert_eq!(open.send(request).await.status(), expected, "{host}");
+        let request = Request::get(path).header(header::HOST, host).body(Body::empty()).unwrap();
+        assert_eq!(open.send(request).await.status(), expected, "{host}{path}");
     }
+}
+
+/// Without users, any client may have any name.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_users_all_statements_are_ones_own() {
+    let world = Arc::new(World::new(false).await);
+    let sql = "SELECT sum(a.seen_n) FROM seen a, seen b";
+    let address = world.server.addresses()[0];
+    let options = format!("host={} port={} user=ann dbname=db", address.ip(), address.port());
+    let (client, connection) = tokio_postgres::connect(&options, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let querying = tokio::spawn(async move { client.simple_query(sql).await });
+    let shown = |message: &Value| {
+        let queries = message["queries"].as_array().cloned().unwrap_or_default();
+        queries.into_iter().find(|query| query["user"] == "ann")
+    };
+    let messages = world.watch("", |message| shown(message).is_some()).await;
+    let query = shown(messages.last().unwrap()).unwrap();
+    assert_eq!(query["sql"], sql);
+    let path = format!("/api/queries/{}/stop", query["id"]);
+    assert_eq!(world.post("", &path, json!({})).await.0, StatusCode::OK);
+    assert!(querying.await.unwrap().is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

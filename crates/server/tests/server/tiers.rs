@@ -87,7 +87,7 @@ async fn a_table_in_a_tier_is_restored_once_for_all_who_ask() {
     let join = "SELECT count(*) FROM t JOIN old ON t.id = old.id WHERE t.name = 'name 7'";
     assert_eq!(ann.query_one(join, &[]).await.unwrap().get::<_, i64>(0), ROWS / 1000);
     let plan = ann.query("EXPLAIN SELECT count(*) FROM t", &[]).await.unwrap();
-    let text: Vec<String> = plan.iter().map(|row| row.get(1)).collect();
+    let text: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
     assert!(!text.join("\n").contains("CombineExec"), "{text:?}");
 }
 

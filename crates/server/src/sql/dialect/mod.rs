@@ -38,7 +38,7 @@ pub(crate) use names::{shown, shown_schema};
 pub(crate) use numbers::Numbers;
 pub(crate) use typed::Typed;
 
-use super::QueryError;
+use super::{QueryError, explain};
 
 /// The statement in the query engine's SQL.
 ///
@@ -47,6 +47,7 @@ use super::QueryError;
 /// If it has a form that the query engine would understand differently.
 pub(crate) fn translated(mut statement: Statement) -> Result<Statement, QueryError> {
     translate(&mut statement)?;
+    explain::read(&mut statement)?;
     mend_statement(&mut statement);
     Ok(statement)
 }

@@ -106,7 +106,7 @@ const VISIBLE: [&str; 13] = [
 ];
 
 /// Functions about definitions and comments. There are none.
-const NO_TEXT: [&str; 19] = [
+const NO_TEXT: [&str; 18] = [
     "col_description",
     "obj_description",
     "pg_describe_object",
@@ -125,7 +125,6 @@ const NO_TEXT: [&str; 19] = [
     "pg_get_viewdef",
     "pg_tablespace_location",
     "shobj_description",
-    "to_regclass",
 ];
 
 /// Functions about sizes, which are unknown: tables are files that other systems may share.
