@@ -31,7 +31,8 @@ pub(super) const ROWS_OF: [(&str, &str); 9] = [
 ];
 
 /// Functions that have another name in the query engine.
-const RENAMED: [(&str, &str); 8] = [
+const RENAMED: [(&str, &str); 9] = [
+    ("array_remove", "array_remove_all"),
     ("ceiling", "ceil"),
     ("current_catalog", "current_database"),
     ("every", "bool_and"),

@@ -1,7 +1,8 @@
 //! Casts and calls whose meaning differs in PostgreSQL for some types.
 //!
 //! - Casts of texts to times and other values, in forms that the query engine does not read (`literals`).
-//! - Casts of fractions to integers round in PostgreSQL and truncate in the query engine.
+//! - Casts of fractions to integers round in PostgreSQL and truncate in the query engine. Floating-point numbers round
+//!   halves to even ones.
 //! - Casts of times, numbers, lists and others to text have PostgreSQL's form.
 //! - Casts of times without a zone to times with one: some times do not exist or exist twice, when clocks change.
 //! - The difference of two times has whole days.
@@ -22,7 +23,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::forms::is_within_hours;
 use super::literals;
-use crate::sql::functions::{in_zone, text, texts_of_list, whole_days};
+use crate::sql::functions::{in_zone, rint, text, texts_of_list, whole_days};
 
 /// Functions that show a value, or that take an interval apart.
 const SHOWS: &str = "format";
@@ -114,9 +115,11 @@ fn changes_clocks(zone: &str) -> bool {
 
 /// A number with a fraction as an integer.
 fn whole(of: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
-    let is_round = |of: &Expr| matches!(of, Expr::ScalarFunction(of) if of.func.name() == "round");
+    let is_round =
+        |of: &Expr| matches!(of, Expr::ScalarFunction(of) if matches!(of.func.name(), "round" | "rint"));
     let has_fraction = from.is_floating() || matches!(from, DataType::Decimal128(_, scale) if *scale > 0);
-    (has_fraction && !is_round(of)).then(|| cast(round().call(vec![of.clone()]), to.clone()))
+    let function = || if from.is_floating() { rint() } else { round() };
+    (has_fraction && !is_round(of)).then(|| cast(function().call(vec![of.clone()]), to.clone()))
 }
 
 /// Returns whether the query engine writes values of a type in another form than PostgreSQL.
@@ -173,6 +176,10 @@ fn called(call: &ScalarFunction, schema: &DFSchema, config: &ConfigOptions) -> O
             }
             _ => None,
         });
+    }
+    if let ("round", [of]) = (name, &call.args[..]) {
+        let is_floating = of.get_type(schema).is_ok_and(|of| of.is_floating());
+        return is_floating.then(|| rint().call(vec![of.clone()]));
     }
     if let Some(there) = in_session_zone(call, schema, config) {
         return Some(there);

@@ -63,7 +63,7 @@ use super::Registry;
 use super::activity::Viewer;
 pub(crate) use json::{AS_JSON, EXPONENT_MAX};
 pub(crate) use justify::whole_days;
-pub(crate) use numeric::{SCALE_MAX, product, quotient};
+pub(crate) use numeric::{SCALE_MAX, product, quotient, rint};
 pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(super) use syntax::with_syntax;
 pub(crate) use time::in_zone;

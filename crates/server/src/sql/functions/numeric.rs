@@ -1,12 +1,13 @@
-//! Quotients and products of decimals, and casts to a decimal without stated digits.
+//! Quotients and products of decimals, casts to a decimal without stated digits, and rounding of floating-point numbers.
 //!
 //! The result of a value that is too large for its type is an error. A value is rounded at the last digit, halves away
 //! from zero, as PostgreSQL rounds.
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, i256};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
+use datafusion::arrow::compute::cast as cast_array;
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, i256};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -45,6 +46,27 @@ pub(crate) fn quotient() -> Arc<ScalarUDF> {
 /// The product of two decimals that together have more digits behind the point than a decimal can have.
 pub(crate) fn product() -> Arc<ScalarUDF> {
     PRODUCT.clone()
+}
+
+static EVEN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let takes = |types: &[DataType]| match types {
+        [of] if of.is_floating() => Ok(vec![of.clone()]),
+        _ => plan_err!("this function takes a floating-point number"),
+    };
+    let gives = |types: &[DataType]| types[0].clone();
+    Arc::new(Function { name: "rint", takes, gives, compute: evenly }.immutable())
+});
+
+/// A floating-point number rounded to a whole one, halves to the even one. A zero has no sign.
+pub(crate) fn rint() -> Arc<ScalarUDF> {
+    EVEN.clone()
+}
+
+fn evenly(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let of = args.args[0].to_array(args.number_rows)?;
+    let numbers = cast_array(&of, &DataType::Float64)?;
+    let whole: Float64Array = numbers.as_primitive::<Float64Type>().unary(|of| of.round_ties_even() + 0.0);
+    Ok(ColumnarValue::Array(cast_array(&whole, of.data_type())?))
 }
 
 pub(super) fn register(context: &SessionContext) {
