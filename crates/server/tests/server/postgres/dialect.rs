@@ -114,14 +114,6 @@ async fn answers_are_those_of_postgres() {
         ("SELECT count(*) FROM t WHERE id = ANY('x')", "22P02"),
         ("SELECT count(*) FROM t WHERE id = ANY('{1.5}')", "22P02"),
         ("SELECT count(*) FROM t WHERE id = ANY(7)", "42809"),
-        (
-            "SELECT s.n FROM t a, LATERAL (SELECT count(*) AS n FROM t b WHERE b.id < a.id) s WHERE a.id = 3",
-            "0A000",
-        ),
-        (
-            "SELECT s.id FROM t a, LATERAL (SELECT b.id FROM t b WHERE b.name = a.name ORDER BY 1 LIMIT 1) s",
-            "0A000",
-        ),
         ("SELECT width_bucket(1, 0, 1, 0)", "2201G"),
         ("SELECT div(1, 0)", "22012"),
         ("SELECT to_number('x', '9')", "22P02"),
@@ -139,7 +131,7 @@ async fn answers_are_those_of_postgres() {
         ("SELECT json_array_length('{}')", "22023"),
         ("SELECT id -> 'a' FROM t", "42883"),
         ("SELECT json_extract_path('{}')", "42883"),
-        ("SELECT json_build_object('a', 1)", "42883"),
+        ("SELECT json_build_object('a')", "42883"),
     ] {
         let error = client.simple_query(sql).await.expect_err(sql);
         assert_eq!(code(&error), expected, "{sql}: {error:?}");

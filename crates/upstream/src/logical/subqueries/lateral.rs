@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, Result};
-use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, SubqueryAlias};
 
 use super::dependent::Dependent;
 use super::domain::Domain;
@@ -60,11 +60,17 @@ fn subquery(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
 
 /// Returns whether DataFusion makes a join of a subquery.
 fn is_plain(plan: &LogicalPlan) -> Result<bool> {
-    let mut is_aggregated = false;
+    let (mut is_aggregated, mut is_equal) = (false, true);
     let end = plan.apply(|node| {
         let plain = match node {
-            // A condition above an aggregate is HAVING.
-            LogicalPlan::Filter(of) => !matches!(of.input.as_ref(), LogicalPlan::Aggregate(_)),
+            LogicalPlan::Filter(of) => {
+                is_equal &= split_conjunction(&of.predicate).into_iter().all(|condition| {
+                    let is_equality = matches!(condition, Expr::BinaryExpr(of) if of.op == Operator::Eq);
+                    is_equality || !condition.contains_outer()
+                });
+                // A condition above an aggregate is HAVING. Groups below other conditions are not those of one row.
+                (is_equal || !is_aggregated) && !matches!(of.input.as_ref(), LogicalPlan::Aggregate(_))
+            }
             LogicalPlan::Projection(_) | LogicalPlan::Join(_) => !node.contains_outer_reference(),
             LogicalPlan::Aggregate(of) => {
                 let is_first = !is_aggregated;
