@@ -16,9 +16,11 @@ pub(crate) fn mended(metadata: ParquetMetaData, end: u64) -> Result<ParquetMetaD
     let rows = checked_rows(metadata.row_groups())?;
     let metadata = with_rows(metadata, rows);
     let created_by = metadata.file_metadata().created_by();
-    let (short, long) =
-        (writes_short_sizes(created_by), created_by.is_some_and(|by| by.starts_with("impala")));
     let columns = || metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    // A writer of page indexes is a later one, whatever name it states.
+    let has_indexes = columns().any(|column| column.offset_index_offset().is_some());
+    let short = writes_short_sizes(created_by) && !has_indexes;
+    let long = created_by.is_some_and(|by| by.starts_with("impala"));
     let is_sound = |column: &ColumnChunkMetaData| {
         dictionary(column) == column.dictionary_page_offset() && !(long && end_of_pages(column).is_some())
     };

@@ -11,6 +11,7 @@
 //!  │    ├── flight     Arrow Flight SQL: ADBC and other columnar clients
 //!  │    └── http       the live page, health, metrics
 //!  ├── sql        sessions, what runs in them, tables, the catalog a user sees
+//!  ├── values     values in PostgreSQL's text and binary formats
 //!  ├── access     users, passwords, roles, limits, the audit log
 //!  └── config     every setting in one table
 //! ```
@@ -30,6 +31,7 @@ mod server;
 pub mod sql;
 mod state;
 mod transport;
+mod values;
 
 pub use config::ServeConfig;
 pub use error::ServeError;

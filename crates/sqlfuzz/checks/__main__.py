@@ -4,7 +4,7 @@ import os
 import sys
 import unittest
 
-from . import campaign, random_postgresql, random_sql, tests, tpcds
+from . import campaign, dashboards, random_postgresql, random_sql, tests, tpcds
 from .campaign import Options
 from .in_postgresql import PostgresqlServer, install_server
 from .packages import COSCAN, Missing, install_packages
@@ -26,7 +26,11 @@ def against_duckdb() -> bool:
 def against_postgresql() -> bool:
     install_server()
     with PostgresqlServer() as server:
-        return campaign.check(random_postgresql.kind(server), SEEDS, Options())
+        passed = [
+            campaign.check(random_postgresql.kind(server), SEEDS, Options()),
+            dashboards.check(dashboards.SEEDS, dashboards.STATEMENTS, COSCAN, server),
+        ]
+    return all(passed)
 
 
 ENGINES = {"DuckDB": against_duckdb, "PostgreSQL": against_postgresql}

@@ -125,7 +125,14 @@ class PostgresqlQueries(Queries):
         joins = [("CROSS JOIN", ""), ("JOIN", " ON true"), ("LEFT JOIN", " ON true"), ("LEFT JOIN", " ON a.v > 2")]
         how, on = self.draw.choice(joins)
         tables = self.draw.choice(self.tables), self.draw.choice(self.tables)
-        source = part(f"{tables[0]} a {how} LATERAL (SELECT q.* FROM {tables[1]} q WHERE ", ties, more, f") b{on}")
+        rows = part(f"SELECT {self.draw.choice(['', '', '', 'DISTINCT '])}q.* FROM {tables[1]} q WHERE ", ties, more)
+        if self.draw.random() < 0.4:
+            # Rows with all columns equal may take each other's place.
+            order = ", ".join(f"q.{name}{self.draw.choice(['', '', ' DESC'])}" for name in "ikvwftdoez")
+            rows = part(rows, f" ORDER BY {order} LIMIT {self.draw.choice([1, 1, 2, 5])}", f" OFFSET {self.draw.choice([0, 0, 1])}")
+        elif self.draw.random() < 0.2:
+            rows = part(rows, f" UNION ALL SELECT q.* FROM {tables[1]} q WHERE ", self.tied(right, left))
+        source = part(f"{tables[0]} a {how} LATERAL (", rows, f") b{on}")
         scope = Scope.of("a", "b")
         columns = [self.value(scope, self.kind(), 1) for _ in range(self.draw.choice([1, 2]))] + [part("a.i"), part("b.i")]
         return part("SELECT ", listed(columns), " FROM ", source, self.conditions(scope, " WHERE ")), len(columns)

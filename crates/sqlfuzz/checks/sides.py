@@ -13,6 +13,9 @@ from .differences import CODES, explained, names_differ, types_differ
 from .parts import Query
 from .server import PATIENCE, Server
 
+#: The errors of a division.
+DIVISION = {"22003", "22012"}
+
 #: Outcomes that are no failure. With other outcomes of this kind the other engine has no answer to compare with.
 ALIKE, ALIKE_AND_EMPTY, BOTH_REFUSE = "alike", "alike and empty", "both refuse"
 EXACT = "exact where the other engine refuses"
@@ -84,6 +87,9 @@ class Sides:
         code = getattr(given, "sqlstate", None)
         if isinstance(given, Exception):
             if isinstance(wanted, Refusal) and (code == wanted.code or (wanted.code, code) in CODES):
+                return BOTH_REFUSE
+            # Rows are computed in any order, and one may divide by zero where another leaves its type.
+            if isinstance(wanted, Refusal) and {wanted.code, code} == DIVISION and "/" in str(query):
                 return BOTH_REFUSE
             # The order and the limit may leave out what cannot be computed.
             all_rows = self.oracle.ask(Query(query.body)) if query.order and code == OUT_OF_RANGE else wanted

@@ -9,6 +9,7 @@ import unittest
 from decimal import Decimal
 from pathlib import Path
 
+from . import dashboards
 from .compare import Answer, Row, difference, in_total_order, without_order
 from .parts import Query, listed, optional, part, shrink
 from .differences import FLOAT8, INT4, INT8, NUMERIC, TEXT
@@ -195,6 +196,35 @@ class Planted(unittest.TestCase):
         refusal, answer = Refusal("22012", "division by zero"), Reply([(1,)])
         self.assertEqual(self.outcome(refusal, answer, order=limit), LIMITED)
         self.assertEqual(self.outcome(refusal, answer, order=" ORDER BY 1"), ANSWERED)
+
+
+class Dashboards(unittest.TestCase):
+    """Wrong answers to a statement of a dashboard are found, and right ones are not."""
+
+    SQL = "SELECT host, sum(amount) FROM metrics GROUP BY host"
+    WANTED = ([TEXT, NUMERIC], [["db", "1.50"], ["web", None]])
+
+    def finding(self, given: object, wanted: object = WANTED) -> str | None:
+        return dashboards.finding(self.SQL, wanted, given)
+
+    def test_right_answers(self):
+        for rows in ([["db", "1.5"], ["web", None]], [["web", None], ["db", "1.50000000000001"]]):
+            self.assertIsNone(self.finding(([TEXT, NUMERIC], rows)))
+        self.assertIsNone(self.finding(("22012", "division by zero"), ("22012", "division by zero")))
+
+    def test_wrong_values_rows_and_types(self):
+        for rows in ([["db", "1.5"]], [["db", "1.51"], ["web", None]], [["db", "1.5"], ["web", "0"]], [["DB", "1.5"], ["web", None]],
+                     [["db", "1.5"], ["web", None], ["web", None]]):
+            self.assertIsNotNone(self.finding(([TEXT, NUMERIC], rows)), rows)
+        self.assertIsNotNone(self.finding(([TEXT, TEXT], self.WANTED[1])))
+        # Texts are compared with all their digits.
+        times = lambda text: ([TEXT], [[text]])
+        self.assertIsNotNone(self.finding(times("2024-03-31T00:00:00"), times("2024-03-31 00:00:00")))
+
+    def test_refusals(self):
+        self.assertIsNotNone(self.finding(("42883", "no such function")))
+        self.assertIsNotNone(self.finding(("XX000", "a bug"), ("22012", "division by zero")))
+        self.assertIsNotNone(self.finding(self.WANTED, ("22012", "division by zero")))
 
 
 class Draws(unittest.TestCase):

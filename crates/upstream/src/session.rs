@@ -30,6 +30,7 @@ use crate::logical::mixed_numbers::with_mixed_numbers;
 use crate::logical::moving_frames::with_moving_frames;
 use crate::logical::null_keys::with_keys_of_one_kind;
 use crate::logical::null_lists::with_null_lists;
+use crate::logical::plain_laterals::with_plain_laterals;
 use crate::logical::rounded::with_lasting_round;
 use crate::logical::subqueries::with_subqueries;
 use crate::logical::subquery_columns::with_subquery_columns;
@@ -204,6 +205,13 @@ pub const STEPS: &[Step] = &[
         needs: "folded constants",
         guarantees: "no key of a join is the same constant on both sides, unless all are",
         add: Add::Optimizer(without_constant_keys),
+    },
+    Step {
+        file: "logical/plain_laterals.rs",
+        rules: &["plain_laterals"],
+        needs: "conditions that DataFusion found to be never true",
+        guarantees: "a lateral subquery without outer references is a plain input of its join",
+        add: Add::Optimizer(with_plain_laterals),
     },
     Step {
         file: "physical/pushdown_barriers.rs",

@@ -283,6 +283,46 @@ const QUERIES: &[(&str, &[&str])] = &[
         "(SELECT arrow_cast(k, 'Int16') AS v FROM g UNION SELECT v FROM x WHERE v > 9) EXCEPT SELECT arrow_cast(k, 'Int32') FROM l",
         &["1099511627776", "3", "4"],
     ),
+    ("SELECT g.k, h.w FROM g LEFT JOIN LATERAL (SELECT * FROM h WHERE h.k <> g.v AND h.k IS NULL) h ON g.v > 1 WHERE g.v = 9", &["4|"]),
+    (
+        "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM h WHERE h.k = g.k)), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM h
+         WHERE h.k = g.v)), sum((SELECT max(w) FROM h WHERE h.k = g.k)), sum((SELECT max(w) FROM h WHERE h.k = g.v)) FROM g",
+        &["2|4|17|34"],
+    ),
+    (
+        "SELECT count(*) FROM g GROUP BY k IN (SELECT h.k FROM h), v IN (SELECT h.k FROM h) ORDER BY k IN (SELECT h.k FROM h),
+         v IN (SELECT h.k FROM h)",
+        &["1", "2", "2"],
+    ),
+    (
+        "SELECT count(*) FROM g GROUP BY EXISTS (SELECT 1 FROM h WHERE h.k = g.k), EXISTS (SELECT 1 FROM h WHERE h.k = g.v)",
+        &["1", "2", "2"],
+    ),
+    (
+        "SELECT g.k, g.v, l.w FROM g LEFT JOIN LATERAL (SELECT w FROM h WHERE h.k = g.k ORDER BY w DESC LIMIT 1) l ON true",
+        &["1|1|9", "2|1|8", "3|2|", "4|2|", "4|9|"],
+    ),
+    ("SELECT g.k, l.w FROM g, LATERAL (SELECT w FROM h WHERE h.k = g.k ORDER BY w DESC LIMIT 1 OFFSET 1) l", &["1|7", "2|7"]),
+    ("SELECT g.k, l.x FROM g JOIN LATERAL (VALUES (g.k * 10), (g.v)) l(x) ON l.x > 8", &["1|10", "2|20", "3|30", "4|40", "4|40", "4|9"]),
+    (
+        "SELECT g.k, l.w, l.c FROM g, LATERAL (SELECT w, count(*) + g.v AS c FROM h WHERE h.k = g.k GROUP BY w HAVING count(*) < 2) l",
+        &["1|9|2", "2|7|2", "2|8|2"],
+    ),
+    (
+        "SELECT g.v, l.w, m.x FROM g, LATERAL (SELECT w FROM h WHERE h.k = g.k ORDER BY w LIMIT 1) l, LATERAL (SELECT x FROM i WHERE
+         x <= g.v ORDER BY x DESC LIMIT 1) m",
+        &["1|7|1", "1|7|1"],
+    ),
+    (
+        "SELECT i.x, l.s FROM i LEFT JOIN LATERAL (SELECT DISTINCT k + i.x AS s FROM g WHERE k < i.x) l ON l.s > 3",
+        &["1|", "2|", "5|6", "5|7", "5|8", "5|9", "9|10", "9|11", "9|12", "9|13", "|"],
+    ),
+    ("SELECT count(*) FROM g, LATERAL (SELECT * FROM h WHERE h.k <> g.v AND false) h", &["0"]),
+    (
+        "SELECT x FROM (SELECT x, v FROM (SELECT x, arrow_cast(x, 'Float64') AS v FROM i) a LEFT JOIN (SELECT v, 1 AS one FROM p) b
+         USING (v)) a WHERE NOT EXISTS (SELECT count(*) FROM p WHERE p.v >= a.v HAVING count(*) > 2)",
+        &["", "9"],
+    ),
     (
         "SELECT DISTINCT arrow_typeof(k) FROM (SELECT arrow_cast(k, 'Float64') AS k FROM l) AS a RIGHT JOIN (SELECT
          arrow_cast(k, 'Int16') AS k FROM g) AS b USING (k) RIGHT JOIN (SELECT arrow_cast(k, 'Int16') AS k FROM g) AS c USING (k)",

@@ -14,8 +14,8 @@
 //! | `prepared` | prepared statements, planned again after changes |
 //! | `statement`, `catalog` | the statements of a text; those about PostgreSQL's catalogs |
 //! | `regclass` | relations by name |
-//! | `parameters`, `numeric` | decoding of parameters |
-//! | `rows`, `encode`, `copy` | encoding of rows |
+//! | `parameters` | decoding of parameters |
+//! | `rows`, `copy` | encoding of rows; `crate::values` encodes their values |
 //! | `settings` | SET and SHOW |
 //! | `error` | errors in the protocol's form |
 
@@ -23,10 +23,8 @@ mod bounded;
 mod catalog;
 mod connection;
 mod copy;
-mod encode;
 mod error;
 mod extended;
-mod numeric;
 mod objects;
 mod parameters;
 mod prepared;

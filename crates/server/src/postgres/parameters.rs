@@ -17,8 +17,8 @@ use pgwire::error::PgWireResult;
 use pgwire::messages::extendedquery::Bind;
 
 use super::error::{error, violation};
-use super::numeric;
 use crate::sql::{OID_ARRAY, QueryError, bytea};
+use crate::values::numeric;
 
 /// Maximum number of parameters of a statement, as in PostgreSQL.
 const PARAMETERS_MAX: usize = 65_535;

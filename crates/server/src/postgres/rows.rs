@@ -14,9 +14,9 @@ use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::data::{DataRow, RowDescription};
 use pgwire::types::format::FormatOptions;
 
-use super::encode::{encode, told_type};
 use super::request::Request;
 use crate::sql::{Cancel, QueryError, Results, RunningQuery, Session, Unread, modifier, shown_schema};
+use crate::values::{encode, told_type};
 
 /// The columns' types and formats that the client gets.
 pub(crate) fn fields(
@@ -101,7 +101,7 @@ impl Rows {
     fn encode(&self, batch: RecordBatch) -> PgWireResult<Vec<DataRow>> {
         let batch = told(batch, &self.schema, &self.fields)?;
         let encoded = catch_unwind(AssertUnwindSafe(|| encode(&self.fields, &batch)));
-        encoded.unwrap_or_else(|_| Err(PgWireError::from(QueryError::panicked())))
+        encoded.unwrap_or_else(|_| Err(QueryError::panicked())).map_err(PgWireError::from)
     }
 }
 

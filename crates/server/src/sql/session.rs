@@ -31,7 +31,7 @@ use super::again::Execution;
 use super::attempt::Attempt;
 use super::bounded::{BoundConstants, BoundOperators, Room};
 use super::catalog::{PUBLIC, catalogs};
-use super::dialect::{Literals, translated};
+use super::dialect::{Typed, translated};
 use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
 use super::missing::with_arguments;
@@ -188,7 +188,7 @@ impl SessionBase {
             .with_catalog_list(self.seen(&user.role, database)?)
             .with_type_planner(Arc::new(CatalogTypes))
             .with_analyzer_rule(Arc::new(ReaderFunctions(own.clone())))
-            .with_analyzer_rule(Arc::new(Literals))
+            .with_analyzer_rule(Arc::new(Typed))
             .with_analyzer_rule(Arc::new(BoundOperators(room.clone())))
             .with_optimizer_rule(Arc::new(BoundConstants(room.clone())));
         let state = watched(state, &user.role.limits).build();

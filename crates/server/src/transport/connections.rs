@@ -330,7 +330,12 @@ mod tests {
 
     #[test]
     fn strangers_make_room_for_those_who_come_later() {
-        let config = ServeConfig { max_logins: 3, max_connections: 30, ..ServeConfig::default() };
+        let config = ServeConfig {
+            max_logins: 3,
+            max_connections: 30,
+            reserved_connections: 0,
+            ..ServeConfig::default()
+        };
         let connections = Connections::new(&config);
         let begun = Instant::now();
         let at = |seconds: u64| begun + Duration::from_secs(seconds);

@@ -175,6 +175,8 @@ def short_chunks(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
 
     It wrote nothing between column chunks, and no page indexes.
     """
+    if footer.keeps_writer:
+        return False
     starts, ends = {len(footer.body)}, set()
     for _, chunk, _ in footer.chunks():
         if has_page_index(chunk):

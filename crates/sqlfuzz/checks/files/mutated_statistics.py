@@ -172,7 +172,10 @@ MISCOUNTING = [b"parquet-cpp-arrow version 4.0.1", b"parquet-cpp-arrow version 5
 
 @mutation(weight=4)
 def miscounted_nulls(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
+    if footer.keeps_writer:
+        return False
     footer.set_created_by(draw.choice(MISCOUNTING))
+    footer.keeps_writer = True
     chunks = chosen_chunks(
         footer, draw, lambda chunk, leaf: leaf.physical() == f.BYTE_ARRAY and get(f.statistics(chunk), f.NULL_COUNT, 0) > 0
     )

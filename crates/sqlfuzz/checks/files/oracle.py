@@ -23,14 +23,18 @@ def read_rows(path: Path, file: File) -> pa.Table:
     """Returns the rows of a file, before its footer is changed."""
     fields = [field for field in file.rows.schema if not legacy_types.stored_as(field)]
     # docs/tables.md: times of 96 bits are read as microseconds.
-    wide = file.options.get("use_deprecated_int96_timestamps", False)
+    wide = file.options.get("use_deprecated_int96_timestamps", False) or file.options.get("times") == "int96"
     fine = [field.name for field in fields if pa.types.is_timestamp(field.type) and field.type.unit == "ns" and not wide]
     others = [field.name for field in fields if field.name not in fine]
     columns = {field.name: file.rows.column(field.name) for field in file.rows.schema if legacy_types.stored_as(field)}
     for names, unit in ((fine, "ns"), (others, "us")):
         if names:
             # A reader of one file, which takes no folder name for a key.
-            read = pq.ParquetFile(path, coerce_int96_timestamp_unit=unit).read(columns=names)
+            try:
+                read = pq.ParquetFile(path, coerce_int96_timestamp_unit=unit).read(columns=names)
+            except pa.ArrowException as error:
+                error.add_note(f"{path}, {file.writer} {file.options}, {file.rows.schema}")
+                raise
             columns |= {name: read.column(name) for name in names}
     return pa.table({name: columns[name] for name in file.rows.schema.names})
 

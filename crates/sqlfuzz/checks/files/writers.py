@@ -151,5 +151,5 @@ def write_fastparquet(path: Path, file) -> None:
     written = pq.read_schema(path)
     for field in file.rows.schema:
         type = written.field(field.name).type
-        if any(is_of(field.type) != is_of(type) for is_of in (pa.types.is_decimal, is_bytes)):
+        if any(is_of(field.type) != is_of(type) for is_of in (pa.types.is_decimal, pa.types.is_duration, is_bytes)):
             raise ValueError(f"fastparquet writes {field.name}, whose values are all null, as {type}")

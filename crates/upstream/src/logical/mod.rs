@@ -13,6 +13,7 @@ pub(crate) mod mixed_numbers;
 pub(crate) mod moving_frames;
 pub(crate) mod null_keys;
 pub(crate) mod null_lists;
+pub(crate) mod plain_laterals;
 pub(crate) mod rounded;
 pub(crate) mod subqueries;
 pub(crate) mod subquery_columns;

@@ -16,6 +16,7 @@ mod all_columns;
 mod counted_sets;
 mod grouping_sets;
 mod known;
+mod like_subqueries;
 mod mend;
 mod plan;
 mod precedence;

@@ -1,17 +1,20 @@
 //! Clauses and expressions that are replaced by equivalent ones.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, Interval, Query, Select, SelectItem, TableAlias, TableAliasColumnDef, TableFactor, TimezoneInfo,
-    TypedString, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, Interval, Query,
+    Select, SelectItem, TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
+    VisitorMut, visit_expressions_mut,
 };
 
 use super::interval::in_words;
-use super::{arrays, fetch};
+use super::{arrays, fetch, rows};
 use crate::sql::QueryError;
-use crate::sql::ast::{binary, call, cast, literal, nested, number, text};
+use crate::sql::ast::{binary, call, cast, function as ast_function, literal, nested, number, text};
 
 /// Functions that return rows, whose column has the function's name, and the query engine's list functions for them.
 const ROWS_OF: [(&str, &str); 2] =
@@ -63,35 +66,13 @@ impl VisitorMut for Forms {
         ControlFlow::Continue(())
     }
 
-    /// The column of a function that returns rows has the name of its table.
-    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
-        let (name, args, alias) = match factor {
-            TableFactor::Table { name, args: Some(args), alias, with_ordinality: false, .. } => {
-                (name, &mut args.args, alias)
-            }
-            TableFactor::Function { name, args, alias, with_ordinality: false, .. } => (name, args, alias),
-            _ => return ControlFlow::Continue(()),
-        };
-        if name.to_string().eq_ignore_ascii_case("generate_series") {
-            // A step may be written as a text.
-            if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(step))) = args.get_mut(2)
-                && let Some(given) = text(step)
-            {
-                *step = interval(given);
-            }
-            let named = Ident::new("generate_series");
-            let alias = alias.get_or_insert_with(|| TableAlias {
-                explicit: true,
-                name: named,
-                columns: Vec::new(),
-                at: None,
-            });
-            if alias.columns.is_empty() {
-                let column = TableAliasColumnDef { name: alias.name.clone(), data_type: None };
-                alias.columns.push(column);
-            }
-        }
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
+        joined_texts(select);
         ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
+        rows::replace(factor).map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
@@ -106,6 +87,55 @@ impl VisitorMut for Forms {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Texts that a query joins in several orders. The query engine joins them in one order only, but makes lists in any.
+fn joined_texts(select: &mut Select) {
+    let mut orders = HashSet::new();
+    let mut visit = |change: bool| {
+        let visited = visit_expressions_mut(&mut select.projection, |expr| {
+            if let Expr::Function(function) = expr
+                && function.over.is_none()
+                && function.name.to_string().eq_ignore_ascii_case("string_agg")
+                && let FunctionArguments::List(list) = &function.args
+            {
+                let is_order =
+                    |clause: &&FunctionArgumentClause| matches!(clause, FunctionArgumentClause::OrderBy(_));
+                let order = list.clauses.iter().find(is_order).map(ToString::to_string);
+                if change {
+                    if let Some(list) = of_list(function) {
+                        *expr = list;
+                    }
+                } else {
+                    orders.extend(order);
+                }
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        debug_assert!(visited.is_continue());
+        orders.len()
+    };
+    if visit(false) > 1 {
+        visit(true);
+    }
+}
+
+/// `string_agg(x, between)` as `array_to_string` of a list of the texts that are not NULL.
+fn of_list(function: &Function) -> Option<Expr> {
+    let mut aggregate = function.clone();
+    aggregate.name = Ident::new("array_agg").into();
+    let FunctionArguments::List(list) = &mut aggregate.args else { return None };
+    let between = match list.args.pop()? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(between)) => between,
+        _ => return None,
+    };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(text))] = &list.args[..] else { return None };
+    let is_text = Expr::IsNotNull(Box::new(nested(text.clone())));
+    aggregate.filter = Some(Box::new(match aggregate.filter.take() {
+        Some(filter) => binary(nested(*filter), BinaryOperator::And, is_text),
+        None => is_text,
+    }));
+    Some(call("array_to_string", vec![Expr::Function(aggregate), between]))
 }
 
 fn rows_of(function: &Function) -> Option<(&'static str, &'static str)> {
@@ -125,7 +155,8 @@ fn word(name: &str) -> Option<Expr> {
     }
 }
 
-fn interval(given: &str) -> Expr {
+/// An interval from its text.
+pub(super) fn interval(given: &str) -> Expr {
     Expr::Interval(Interval {
         value: Box::new(literal(in_words(given).unwrap_or_else(|| given.to_owned()))),
         leading_field: None,
@@ -169,14 +200,20 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
         }
         Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => text(expr).map(interval),
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
-            json(data_type, expr.as_ref())
+            json(data_type, expr.as_ref()).or_else(|| numeric(data_type, expr.as_ref()))
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
-            json(data_type, &Expr::Value(value.clone()))
+            let of = Expr::Value(value.clone());
+            json(data_type, &of).or_else(|| numeric(data_type, &of))
         }
         Expr::Identifier(name) if name.quote_style.is_none() => word(&name.value.to_ascii_lowercase()),
-        Expr::AtTimeZone { timestamp, time_zone } if text(time_zone).is_some() => {
-            Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            let mut time = timestamp.as_ref().clone();
+            // A text without a type is a time with a zone.
+            if text(&time).is_some() {
+                time = cast(time, DataType::Timestamp(None, TimezoneInfo::WithTimeZone));
+            }
+            Some(call("timezone", vec![time_zone.as_ref().clone(), time]))
         }
         Expr::Function(function) if !matches!(function.args, FunctionArguments::Subquery(_)) => {
             called(function)
@@ -196,6 +233,74 @@ fn json(data_type: &DataType, of: &Expr) -> Option<Expr> {
     Some(call(name, vec![cast(of.clone(), DataType::Text)]))
 }
 
+/// A cast to `numeric` without digits. A constant keeps the digits that it is written with.
+fn numeric(data_type: &DataType, of: &Expr) -> Option<Expr> {
+    let plain = matches!(
+        data_type,
+        DataType::Numeric(ExactNumberInfo::None)
+            | DataType::Decimal(ExactNumberInfo::None)
+            | DataType::Dec(ExactNumberInfo::None)
+    );
+    let number = match of {
+        _ if !plain => return None,
+        Expr::Value(ValueWithSpan { value: Value::Placeholder(_) | Value::Null, .. }) => return None,
+        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => number.to_string(),
+        of => match text(of) {
+            Some(text) => text.trim().to_owned(),
+            None => return Some(call("numeric", vec![of.clone()])),
+        },
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole.trim_start_matches(['+', '-'])) || !digits(fraction) || whole.len() + fraction.len() > 30
+    {
+        return None;
+    }
+    let info = ExactNumberInfo::PrecisionAndScale(38, i64::try_from(fraction.len()).ok()?);
+    Some(cast(literal(number), DataType::Numeric(info)))
+}
+
+/// Returns whether a unit of `date_trunc` is an hour or less.
+pub(super) fn is_within_hours(unit: &str) -> bool {
+    const UNITS: [&str; 5] = ["hour", "minute", "second", "millisecond", "microsecond"];
+    UNITS.contains(&unit.to_ascii_lowercase().trim_end_matches('s'))
+}
+
+fn boolean(value: bool) -> Expr {
+    Expr::value(Value::Boolean(value))
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_literal(expr),
+        expr => matches!(expr, Expr::Value(_)),
+    }
+}
+
+/// The arguments of `make_interval` in their order, if any is named. Others are 0.
+fn named_parts(list: &FunctionArgumentList) -> Option<Vec<Expr>> {
+    const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+    let mut parts: Vec<Expr> = PARTS.iter().map(|_| number("0")).collect();
+    let mut has_names = false;
+    for (at, arg) in list.args.iter().enumerate() {
+        let (at, value) = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (at, value),
+            FunctionArg::ExprNamed {
+                name: Expr::Identifier(name),
+                arg: FunctionArgExpr::Expr(value),
+                ..
+            }
+            | FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                has_names = true;
+                (PARTS.iter().position(|part| name.value.eq_ignore_ascii_case(part))?, value)
+            }
+            _ => return None,
+        };
+        *parts.get_mut(at)? = value.clone();
+    }
+    has_names.then_some(parts)
+}
+
 /// Calls of functions with other arguments.
 fn called(function: &mut Function) -> Option<Expr> {
     let name = function.name.to_string().to_ascii_lowercase();
@@ -205,6 +310,9 @@ fn called(function: &mut Function) -> Option<Expr> {
     if let Some((_, other)) = RENAMED.into_iter().find(|(known, _)| *known == name) {
         function.name = Ident::new(other).into();
         return None;
+    }
+    if name == "make_interval" {
+        return named_parts(list).map(|args| call(&name, args));
     }
     let args: Vec<&Expr> = list
         .args
@@ -219,8 +327,16 @@ fn called(function: &mut Function) -> Option<Expr> {
         ("date_trunc", [field, time, zone]) => {
             let zone = || (*zone).clone();
             let time = cast((*time).clone(), DataType::Timestamp(None, TimezoneInfo::WithTimeZone));
-            let there = call("date_trunc", vec![(*field).clone(), call("timezone", vec![zone(), time])]);
-            Some(call("timezone", vec![zone(), there]))
+            let there = || call("timezone", vec![zone(), time.clone()]);
+            let truncated = call("date_trunc", vec![(*field).clone(), there()]);
+            // Clocks that are set do not change the time since the last full hour.
+            Some(match text(field) {
+                Some(field) if is_within_hours(field) => {
+                    let since = nested(binary(there(), BinaryOperator::Minus, truncated));
+                    nested(binary(time, BinaryOperator::Minus, since))
+                }
+                _ => call("timezone", vec![zone(), truncated]),
+            })
         }
         ("current_timestamp" | "current_time" | "localtimestamp" | "localtime", [digits]) => {
             let now = word(&name).unwrap_or_else(|| call(&name, Vec::new()));
@@ -229,6 +345,20 @@ fn called(function: &mut Function) -> Option<Expr> {
                 "1" | "2" | "3" => call("date_trunc", vec![literal("millisecond"), now]),
                 _ => now,
             })
+        }
+        ("lead" | "lag", [of, by, default]) if function.over.is_some() && !is_literal(default) => {
+            let (of, by, default) = ((*of).clone(), (*by).clone(), (*default).clone());
+            let over = |args: Vec<Expr>| {
+                Expr::Function(Function { over: function.over.clone(), ..ast_function(&name, args) })
+            };
+            let has_row = over(vec![boolean(true), by.clone(), boolean(false)]);
+            Some(nested(Expr::Case {
+                case_token: AttachedToken::empty(),
+                end_token: AttachedToken::empty(),
+                operand: None,
+                conditions: vec![CaseWhen { condition: has_row, result: over(vec![of, by]) }],
+                else_result: Some(Box::new(default)),
+            }))
         }
         ("mod", [of, by]) => {
             let (of, by) = (nested((*of).clone()), nested((*by).clone()));

@@ -19,6 +19,12 @@ pub(super) fn in_words(text: &str) -> Option<String> {
         changed = true;
     }
     for word in &mut words {
+        if let Some(number) = word.strip_prefix('+')
+            && number.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        {
+            *word = number.to_owned();
+            changed = true;
+        }
         if let Some(clock) = clock(word) {
             *word = clock;
             changed = true;
@@ -96,6 +102,7 @@ mod tests {
             ("-00:00:01.5", "-00 hours -00 minutes -01.5 seconds"),
             ("1 day 2 hours ago", "-1 day -2 hours"),
             ("@ 1 minute", "1 minute"),
+            ("-1 month +3 days +02:00", "-1 month 3 days 02 hours 00 minutes"),
             ("P1Y2M3DT4H5M6.5S", "1 years 2 months 3 days 4 hours 5 minutes 6.5 seconds"),
             ("PT1H", "1 hours"),
         ] {

@@ -1,8 +1,4 @@
-//! Casts whose meaning differs in PostgreSQL. Some casts of text to bytes, times, intervals or lists have forms that
-//! the query engine does not read. Casts of fractions to integers round in PostgreSQL and truncate in the query
-//! engine.
-//!
-//! Types decide which casts these are, so this is a rule on plans: `at > 'epoch'` is a cast there.
+//! Texts that are cast to bytes, times, intervals or lists, in forms that the query engine does not read.
 
 use std::sync::Arc;
 
@@ -10,67 +6,27 @@ use datafusion::arrow::array::{ArrayRef, StringArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::utils::SingleRowListArrayBuilder;
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::functions::datetime::{current_date, now, to_local_time};
-use datafusion::functions::math::round;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, cast, lit};
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::logical_expr::{Expr, cast, lit};
 
 use super::bytes::bytea;
 use super::interval::in_words;
+use crate::sql::functions::in_zone;
 
-/// The rule that replaces them.
-#[derive(Debug)]
-pub(crate) struct Literals;
-
-impl AnalyzerRule for Literals {
-    fn name(&self) -> &str {
-        "literals_of_postgres"
+/// The text as a value of the type. With `may_be_wrong`, invalid bytes are NULL. `None` if the query engine reads the
+/// text in the same way.
+pub(super) fn read(
+    text: &str,
+    to: &DataType,
+    may_be_wrong: bool,
+    config: &ConfigOptions,
+) -> Result<Option<Expr>> {
+    match to {
+        to if to.is_binary() => bytes(text, to, may_be_wrong).map(Some),
+        to => Ok(value(text, to, config)),
     }
-
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        let in_node = |node: LogicalPlan| {
-            let names = NamePreserver::new(&node);
-            let schema = merge_schema(&node.inputs());
-            node.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let changed = expr.transform_up(|expr| casted(expr, &schema, config))?;
-                Ok(match changed.transformed {
-                    true => changed.update_data(|expr| name.restore(expr)),
-                    false => changed,
-                })
-            })
-        };
-        Ok(plan.transform_up_with_subqueries(in_node)?.data)
-    }
-}
-
-/// PostgreSQL's meaning of a cast.
-fn casted(expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Transformed<Expr>> {
-    let (of, to) = match &expr {
-        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
-            (expr.as_ref(), field.data_type())
-        }
-        _ => return Ok(Transformed::no(expr)),
-    };
-    let text = match of {
-        Expr::Literal(text, _) => text.try_as_str().flatten(),
-        _ => None,
-    };
-    let other = match text {
-        Some(text) if to.is_binary() => Some(bytes(text, to, matches!(expr, Expr::TryCast(_)))?),
-        Some(text) => read(text, to, config),
-        None if to.is_integer() => whole(of, to, schema),
-        None => None,
-    };
-    Ok(match other {
-        Some(other) => Transformed::yes(other),
-        None => Transformed::no(expr),
-    })
 }
 
 /// A text as bytes. With `may_be_wrong`, an invalid text is NULL.
@@ -83,18 +39,21 @@ fn bytes(text: &str, to: &DataType, may_be_wrong: bool) -> Result<Expr> {
     Ok(lit(ScalarValue::Binary(bytes).cast_to(to)?))
 }
 
-/// A number with a fraction as an integer.
-fn whole(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
-    let is_round = |of: &Expr| matches!(of, Expr::ScalarFunction(of) if of.func.name() == "round");
-    let from = of.get_type(schema).ok()?;
-    let has_fraction = from.is_floating() || matches!(from, DataType::Decimal128(_, scale) if scale > 0);
-    (has_fraction && !is_round(of)).then(|| cast(round().call(vec![of.clone()]), to.clone()))
-}
-
-/// The text as a value of the type. `None` if the query engine reads the text in the same way.
-fn read(text: &str, to: &DataType, config: &ConfigOptions) -> Option<Expr> {
+fn value(text: &str, to: &DataType, config: &ConfigOptions) -> Option<Expr> {
     let now = || now(config).call(vec![]);
     match to {
+        // It is a time on the session's clocks, which may skip or repeat it.
+        DataType::Timestamp(unit, Some(zone)) if is_local(text) => {
+            let session = config.execution.time_zone.as_deref().unwrap_or(zone);
+            let full = in_full(text.trim()).unwrap_or_else(|| text.trim().to_owned());
+            let local = cast(lit(full), DataType::Timestamp(*unit, None));
+            Some(cast(in_zone().call(vec![lit(session), local]), to.clone()))
+        }
+        // The zone of a text says nothing about a time without one.
+        DataType::Timestamp(_, None) if without_zone(text).is_some() => {
+            let text = without_zone(text)?;
+            Some(cast(lit(in_full(&text).unwrap_or(text)), to.clone()))
+        }
         DataType::Timestamp(_, zone) => Some(match word(text)? {
             Word::Epoch => cast(lit("1970-01-01T00:00:00"), to.clone()),
             Word::Now if zone.is_none() => cast(to_local_time().call(vec![now()]), to.clone()),
@@ -143,8 +102,9 @@ fn word(text: &str) -> Option<Word> {
     })
 }
 
-/// A time with its seconds and a date with all its digits: `2024-3-9 17:05` becomes `2024-03-09 17:05:00`.
-fn in_full(text: &str) -> Option<String> {
+/// A time with its seconds and a date with all its digits: `2024-3-9 17:05` becomes `2024-03-09 17:05:00`. `None` if
+/// it has them.
+pub(super) fn in_full(text: &str) -> Option<String> {
     let (date, time) = text.split_once([' ', 'T']).unwrap_or((text, ""));
     let slashes = date.contains('/');
     let mut parts = date.split(['-', '/']);
@@ -173,6 +133,27 @@ fn in_full(text: &str) -> Option<String> {
         }
         _ => None,
     }
+}
+
+fn digits(text: &str, between: &[char]) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_digit() || between.contains(&c))
+}
+
+/// Returns whether a text is a date in digits, perhaps with a time in digits, and has no zone.
+fn is_local(text: &str) -> bool {
+    match text.trim().split_once([' ', 'T']) {
+        Some((date, time)) => digits(date, &['-', '/']) && digits(time, &[':', '.']),
+        None => digits(text.trim(), &['-', '/']),
+    }
+}
+
+/// A date and a time in digits, without the zone behind them. `None` if there is none.
+fn without_zone(text: &str) -> Option<String> {
+    let (date, rest) = text.trim().split_once([' ', 'T'])?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '.'))?;
+    let time = &rest[..end];
+    (digits(date, &['-', '/']) && digits(time, &[':', '.'])).then(|| format!("{date} {time}"))
 }
 
 /// The elements of `{1,2,NULL}` as a list of that type. `None` if the text has another form, or an element does not

@@ -7,10 +7,13 @@
 //! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock, casts to JSON |
 //! | `names` | PostgreSQL's names for columns without a name; several columns with equal names |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
+//! | `rows` | functions that return rows, in FROM |
+//! | `typed` | casts and calls that depend on types; it calls `literals` |
+//! | `numbers` | division and multiplication of decimals |
 //! | `bytes` | bytes written as text |
 //!
-//! `names` and `forms` change the parsed statement; `forms` calls `fetch` and `arrays`. `literals` changes the plan,
-//! where types are known.
+//! `names` and `forms` change the parsed statement; `forms` calls `fetch`, `arrays` and `rows`. `numbers` plans expressions.
+//! `typed` changes the plan, where all types are known.
 
 mod arrays;
 mod bytes;
@@ -19,6 +22,9 @@ mod forms;
 mod interval;
 mod literals;
 mod names;
+mod numbers;
+mod rows;
+mod typed;
 
 use std::ops::ControlFlow;
 
@@ -28,8 +34,9 @@ use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
 
 pub(crate) use arrays::{ALL, ANY, array_elements, compared};
 pub(crate) use bytes::bytea;
-pub(crate) use literals::Literals;
 pub(crate) use names::{shown, shown_schema};
+pub(crate) use numbers::Numbers;
+pub(crate) use typed::Typed;
 
 use super::{QueryError, explain};
 

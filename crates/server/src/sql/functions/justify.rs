@@ -1,13 +1,18 @@
 //! `justify_hours`, `justify_days`, `justify_interval`: 24 hours become a day, thirty days become a month, and all
 //! parts get one sign.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{AsArray, IntervalMonthDayNanoArray};
-use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
-use datafusion::common::{Result, exec_datafusion_err};
-use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray};
+use datafusion::arrow::datatypes::{
+    ArrowPrimitiveType, DataType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
+    DurationSecondType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+};
+use datafusion::common::{Result, exec_datafusion_err, plan_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Volatility, create_udf};
 use datafusion::prelude::SessionContext;
+
+use super::declared::Function;
 
 const DAY: i64 = 86_400_000_000_000;
 const DAYS_OF_MONTH: i32 = 30;
@@ -19,6 +24,7 @@ pub(super) fn register(context: &SessionContext) {
     let of = DataType::Interval(IntervalUnit::MonthDayNano);
     let functions: [(&str, Justify); 3] =
         [("justify_hours", hours), ("justify_days", days), ("justify_interval", both)];
+    context.register_udf(whole_days().as_ref().clone());
     for (name, justify) in functions {
         let justified = Arc::new(move |arguments: &[ColumnarValue]| {
             let intervals = ColumnarValue::values_to_arrays(arguments)?.swap_remove(0);
@@ -38,6 +44,43 @@ pub(super) fn register(context: &SessionContext) {
             justified,
         ));
     }
+}
+
+static WHOLE_DAYS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let takes = |types: &[DataType]| match types {
+        [DataType::Duration(_)] => Ok(types.to_vec()),
+        _ => plan_err!("this function takes the difference of two times"),
+    };
+    let gives = |_: &[DataType]| DataType::Interval(IntervalUnit::MonthDayNano);
+    Arc::new(Function { name: "whole_days", takes, gives, compute: days_of_duration }.immutable())
+});
+
+/// The difference of two times as an interval with whole days.
+pub(crate) fn whole_days() -> Arc<ScalarUDF> {
+    WHOLE_DAYS.clone()
+}
+
+fn days_of_duration(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn intervals<T: ArrowPrimitiveType<Native = i64>>(of: &ArrayRef, second: i64) -> Result<ArrayRef> {
+        let day = 86_400 * second;
+        let interval = |of: i64| {
+            let days = i32::try_from(of / day).map_err(|_| exec_datafusion_err!("interval out of range"))?;
+            Ok(IntervalMonthDayNano::new(0, days, of % day * (1_000_000_000 / second)))
+        };
+        let intervals = of.as_primitive::<T>().iter().map(|of| of.map(interval).transpose());
+        Ok(Arc::new(intervals.collect::<Result<IntervalMonthDayNanoArray>>()?))
+    }
+    let differences = args.args[0].to_array(args.number_rows)?;
+    Ok(ColumnarValue::Array(match differences.data_type() {
+        DataType::Duration(TimeUnit::Second) => intervals::<DurationSecondType>(&differences, 1)?,
+        DataType::Duration(TimeUnit::Millisecond) => {
+            intervals::<DurationMillisecondType>(&differences, 1_000)?
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            intervals::<DurationMicrosecondType>(&differences, 1_000_000)?
+        }
+        _ => intervals::<DurationNanosecondType>(&differences, 1_000_000_000)?,
+    }))
 }
 
 /// Whole days of the time become days.

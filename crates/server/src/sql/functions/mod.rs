@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `answer` | a constant |
 //! | `any` | comparisons of a value with any or all elements of an array |
+//! | `average` | the average of decimals |
 //! | `buckets` | the part of a range that has a value; integer quotients |
 //! | `cancel` | a stopped statement |
 //! | `declared` | short declarations of functions |
@@ -13,6 +14,7 @@
 //! | `clock` | the current time; the type of a value |
 //! | `latest` | a cache of one parsed text |
 //! | `make` | a date, a time or an interval from numbers |
+//! | `numeric` | quotients and products of decimals; casts to a decimal without stated digits |
 //! | `ordered` | the value at a place among ordered ones |
 //! | `own` | functions of the session in views |
 //! | `pattern` | the part of a text that matches a pattern |
@@ -22,11 +24,13 @@
 //! | `syntax` | operators and special forms of SQL |
 //! | `text` | texts computed from arguments |
 //! | `time` | the difference of two times; times in other zones |
+//! | `written` | values as texts |
 //!
 //! Other functions are in `datafusion-pg-catalog`. It lacks those here, or its results confuse clients.
 
 mod answer;
 mod any;
+mod average;
 mod buckets;
 mod cancel;
 mod clock;
@@ -36,6 +40,7 @@ mod json;
 mod justify;
 mod latest;
 mod make;
+mod numeric;
 mod ordered;
 mod own;
 mod pattern;
@@ -45,6 +50,7 @@ mod template;
 mod text;
 mod time;
 mod to_char;
+mod written;
 
 use std::sync::Arc;
 
@@ -56,8 +62,12 @@ use datafusion::scalar::ScalarValue;
 use super::Registry;
 use super::activity::Viewer;
 pub(crate) use json::EXPONENT_MAX;
+pub(crate) use justify::whole_days;
+pub(crate) use numeric::{SCALE_MAX, product, quotient};
 pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(super) use syntax::with_syntax;
+pub(crate) use time::in_zone;
+pub(crate) use written::{text, texts_of_list};
 
 /// The version that clients get. They choose features and catalog queries by it.
 pub(crate) const POSTGRES_VERSION: &str = "16.6";
@@ -146,16 +156,19 @@ pub(crate) fn register(context: &SessionContext) {
     if let Ok(none) = ScalarValue::try_new_null(&DataType::Struct(element.into_iter().collect())) {
         answer("_pg_expandarray", none);
     }
+    average::register(context);
     buckets::register(context);
     clock::register(context);
     json::register(context);
     justify::register(context);
     make::register(context);
+    numeric::register(context);
     ordered::register(context);
     template::register(context);
     text::register(context);
     time::register(context);
     to_char::register(context);
+    written::register(context);
 }
 
 /// Registers functions about the user and its privileges.

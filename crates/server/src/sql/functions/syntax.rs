@@ -14,10 +14,11 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::interval::{interval_microseconds, interval_times};
 use super::pattern::Substring;
 use super::{any, json};
+use crate::sql::dialect::Numbers;
 
 /// The same state with PostgreSQL's meaning of these forms before the query engine's.
 pub(crate) fn with_syntax(state: SessionState) -> SessionState {
-    let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Postgres::new())];
+    let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Postgres::new()), Arc::new(Numbers)];
     planners.extend_from_slice(state.expr_planners());
     SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build()
 }

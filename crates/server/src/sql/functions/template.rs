@@ -2,20 +2,24 @@
 //! HH24:MI:SS`.
 //!
 //! The query engine takes templates of `strftime`, which have percent signs. A template with a percent sign is not
-//! changed. Unknown parts of a template are an error, because using them as text would give wrong results. Templates
+//! changed. `to_timestamp` of a number is the time so many seconds after 1970. Unknown parts of a template are an error, because using them as text would give wrong results. Templates
 //! that are columns are passed to the query engine unchanged.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::array::{ArrayRef, AsArray, TimestampMicrosecondArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, TimeUnit};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{Result, exec_err};
+use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::execution::FunctionRegistry;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
+
+use crate::sql::QueryError;
 
 /// Parts of templates with their equivalents in the query engine. Longer parts come first.
 const PARTS: [(&str, &str); 42] = [
@@ -109,6 +113,35 @@ struct Templated {
     inner: Arc<ScalarUDF>,
 }
 
+impl Templated {
+    /// Returns whether a single argument of this type is a number of seconds from 1970.
+    fn takes_seconds(&self, of: &DataType) -> bool {
+        self.name() == "to_timestamp" && of.is_numeric()
+    }
+}
+
+/// The type of times from seconds. The query engine's has nanoseconds, and so fewer years.
+fn instant() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()))
+}
+
+fn times(seconds: &ArrayRef) -> Result<ArrayRef> {
+    let seconds = cast(seconds, &DataType::Float64)?;
+    let time = |seconds: f64| {
+        let microseconds = (seconds * 1e6).round();
+        // The bounds are floating-point numbers.
+        match microseconds.abs() < i64::MAX as f64 {
+            true => Ok(microseconds as i64),
+            false => {
+                let text = format!("timestamp out of range: \"{seconds}\"");
+                Err(DataFusionError::External(Box::new(QueryError::other("22008", text))))
+            }
+        }
+    };
+    let times = seconds.as_primitive::<Float64Type>().iter().map(|seconds| seconds.map(time).transpose());
+    Ok(Arc::new(times.collect::<Result<TimestampMicrosecondArray>>()?.with_timezone("+00:00")))
+}
+
 impl ScalarUDFImpl for Templated {
     fn name(&self) -> &str {
         self.inner.name()
@@ -127,10 +160,20 @@ impl ScalarUDFImpl for Templated {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        if let [of] = args.arg_fields
+            && self.takes_seconds(of.data_type())
+        {
+            return Ok(Arc::new(Field::new(self.name(), instant(), true)));
+        }
         self.inner.return_field_from_args(args)
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        if let [of] = types
+            && self.takes_seconds(of)
+        {
+            return Ok(vec![DataType::Float64]);
+        }
         self.inner.coerce_types(types)
     }
 
@@ -140,6 +183,11 @@ impl ScalarUDFImpl for Templated {
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let [seconds] = &args.args[..]
+            && self.takes_seconds(&seconds.data_type())
+        {
+            return Ok(ColumnarValue::Array(times(&seconds.to_array(args.number_rows)?)?));
+        }
         for argument in args.args.iter_mut().skip(1) {
             if let ColumnarValue::Scalar(value) = argument
                 && let Some(Some(template)) = value.try_as_str()

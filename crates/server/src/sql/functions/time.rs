@@ -1,28 +1,40 @@
 //! `age` and `timezone`: the calendar difference of two times, and a time in another zone.
 
-use std::sync::Arc;
+use std::str::FromStr;
+use std::sync::{Arc, LazyLock};
 
-use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, Timelike};
-use datafusion::arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray};
+use chrono::{
+    DateTime, Datelike, LocalResult, Months, NaiveDate, NaiveDateTime, Offset, TimeZone as _, Timelike,
+};
+use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray, PrimitiveArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit, TimestampNanosecondType,
+    ArrowTimestampType, DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
-use datafusion::common::{Result, exec_err, plan_err};
-use datafusion::functions::datetime::to_local_time;
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast as cast_to,
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 
 use super::declared::Function;
+use crate::sql::QueryError;
 
 pub(super) fn register(context: &SessionContext) {
     let gives = |_: &[DataType]| DataType::Interval(IntervalUnit::MonthDayNano);
     context.register_udf(Function { name: "age", takes: two_times, gives, compute: ages }.stable());
-    context.register_udf(ScalarUDF::from(TimeZone(Signature::user_defined(Volatility::Immutable))));
+    context.register_udf(in_zone().as_ref().clone());
+}
+
+static IN_ZONE: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(TimeZone(Signature::user_defined(Volatility::Immutable)))));
+
+/// `timezone(zone, time)`.
+pub(crate) fn in_zone() -> Arc<ScalarUDF> {
+    IN_ZONE.clone()
 }
 
 fn nanoseconds(zone: Option<&str>) -> DataType {
@@ -109,40 +121,130 @@ impl ScalarUDFImpl for TimeZone {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         match types {
-            [_, DataType::Timestamp(_, Some(zone))] => Ok(vec![DataType::Utf8, nanoseconds(Some(zone))]),
-            [_, _] => Ok(vec![DataType::Utf8, nanoseconds(None)]),
+            [_, time @ DataType::Timestamp(..)] => Ok(vec![DataType::Utf8, time.clone()]),
+            [_, DataType::Date32 | DataType::Date64 | DataType::Null] => {
+                Ok(vec![DataType::Utf8, DataType::Timestamp(TimeUnit::Microsecond, None)])
+            }
             _ => plan_err!("timezone() takes a time zone and a timestamp"),
         }
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            [_, DataType::Timestamp(_, Some(_))] => Ok(nanoseconds(None)),
-            _ => Ok(nanoseconds(Some("+00:00"))),
+            [_, DataType::Timestamp(unit, Some(_))] => Ok(DataType::Timestamp(*unit, None)),
+            [_, DataType::Timestamp(unit, None)] => Ok(DataType::Timestamp(*unit, Some("+00:00".into()))),
+            _ => plan_err!("timezone() takes a time zone and a timestamp"),
         }
     }
 
-    /// The zone is part of the type, so it has to be known when the statement is planned.
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        let [Expr::Literal(zone, _), time] = &args[..] else {
-            return Ok(ExprSimplifyResult::Original(args));
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let zones = args.args[0].to_array(args.number_rows)?;
+        let times = args.args[1].to_array(args.number_rows)?;
+        let zones = zones.as_string::<i32>();
+        let moved = match times.data_type() {
+            DataType::Timestamp(TimeUnit::Second, _) => moved::<TimestampSecondType>(zones, &times)?,
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                moved::<TimestampMillisecondType>(zones, &times)?
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                moved::<TimestampMicrosecondType>(zones, &times)?
+            }
+            _ => moved::<TimestampNanosecondType>(zones, &times)?,
         };
-        let Some(Some(zone)) = zone.try_as_str() else { return Ok(ExprSimplifyResult::Original(args)) };
-        let there = cast_to(time.clone(), nanoseconds(Some(zone)));
-        Ok(ExprSimplifyResult::Simplified(match info.get_data_type(time)? {
-            DataType::Timestamp(_, Some(_)) => to_local_time().call(vec![there]),
-            _ => cast_to(there, nanoseconds(Some("+00:00"))),
-        }))
+        Ok(ColumnarValue::Array(moved))
     }
+}
 
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        exec_err!("the time zone given to timezone() has to be a constant")
-    }
+/// Times with a zone as the clocks of a zone show them, or times of these clocks as times with a zone.
+fn moved<T: ArrowTimestampType>(zones: &StringArray, times: &ArrayRef) -> Result<ArrayRef> {
+    let into_zone = matches!(times.data_type(), DataType::Timestamp(_, Some(_)));
+    let second = match T::UNIT {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    };
+    let mut last: Option<(&str, Tz)> = None;
+    let mut of = |name| match last {
+        Some((known, zone)) if known == name => Ok(zone),
+        _ => {
+            let zone = zone_of(name)?;
+            last = Some((name, zone));
+            Ok::<_, DataFusionError>(zone)
+        }
+    };
+    let moved = zones.iter().zip(times.as_primitive::<T>()).map(|(name, time)| {
+        let Some((name, time)) = name.zip(time) else { return Ok(None) };
+        let (seconds, zone) = (time.div_euclid(second), of(name)?);
+        let moved = if into_zone { local(seconds, zone) } else { instant(seconds, zone) };
+        let moved = moved.and_then(|moved| moved.checked_mul(second)?.checked_add(time.rem_euclid(second)));
+        moved.map(Some).ok_or_else(|| {
+            DataFusionError::External(Box::new(QueryError::other("22008", "timestamp out of range")))
+        })
+    });
+    let moved = moved.collect::<Result<PrimitiveArray<T>>>()?;
+    Ok(Arc::new(if into_zone { moved } else { moved.with_timezone("+00:00") }))
+}
+
+fn zone_of(name: &str) -> Result<Tz> {
+    Tz::from_str(name).map_err(|_| {
+        let text = format!("time zone \"{name}\" not recognized");
+        DataFusionError::External(Box::new(QueryError::other("22023", text)))
+    })
+}
+
+fn date_time(seconds: i64) -> Option<NaiveDateTime> {
+    DateTime::from_timestamp(seconds, 0).map(|time| time.naive_utc())
+}
+
+/// The time on the clocks of a zone, in seconds.
+fn local(instant: i64, zone: Tz) -> Option<i64> {
+    let offset = zone.offset_from_utc_datetime(&date_time(instant)?).fix();
+    instant.checked_add(offset.local_minus_utc().into())
+}
+
+/// The instant at which the clocks of a zone show a time, in seconds. Clocks that are set forward skip some times:
+/// these are read as if the clocks had not been set. Clocks that are set back show some times twice: the second one
+/// counts.
+fn instant(local: i64, zone: Tz) -> Option<i64> {
+    let offset =
+        match zone.offset_from_local_datetime(&date_time(local)?) {
+            LocalResult::Single(offset) => offset,
+            LocalResult::Ambiguous(one, other) => {
+                if one.fix().local_minus_utc() < other.fix().local_minus_utc() { one } else { other }
+            }
+            // No offset is larger than 26 hours, so this instant is before the change.
+            LocalResult::None => zone.offset_from_utc_datetime(&date_time(local - 26 * 3600)?),
+        };
+    local.checked_sub(offset.fix().local_minus_utc().into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_that_clocks_skip_or_repeat_are_those_of_postgres() {
+        let parsed = |text: &str| {
+            let time = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M").unwrap();
+            time.and_utc().timestamp()
+        };
+        for (zone, shown, utc) in [
+            ("Europe/Berlin", "2024-03-31 01:59", "2024-03-31 00:59"),
+            ("Europe/Berlin", "2024-03-31 02:30", "2024-03-31 01:30"),
+            ("Europe/Berlin", "2024-10-27 02:30", "2024-10-27 01:30"),
+            ("America/New_York", "2024-03-10 02:30", "2024-03-10 07:30"),
+            ("America/New_York", "2024-11-03 01:30", "2024-11-03 06:30"),
+            ("Australia/Lord_Howe", "2024-10-06 02:15", "2024-10-05 15:45"),
+            ("Pacific/Apia", "2011-12-30 12:00", "2011-12-30 22:00"),
+        ] {
+            assert_eq!(
+                instant(parsed(shown), Tz::from_str(zone).unwrap()),
+                Some(parsed(utc)),
+                "{zone} {shown}"
+            );
+        }
+    }
 
     #[test]
     fn ages_are_those_of_postgres() {

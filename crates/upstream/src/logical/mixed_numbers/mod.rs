@@ -12,8 +12,11 @@
 //!   and products that are compared ([`written`]).
 //! - Decimals beside another floating-point number become doubles ([`siblings`], [`plans`]).
 //!
+//! Subqueries may refer to columns that become doubles, and are then changed again ([`outer_types`]).
+//!
 //! Arithmetic is DataFusion's: a decimal and a floating-point number are computed as doubles.
 
+mod outer_types;
 mod plans;
 mod siblings;
 mod written;
@@ -28,6 +31,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
+use outer_types::with_current_types;
 use plans::{of_join, of_union};
 use siblings::of_one_kind;
 
@@ -37,26 +41,44 @@ pub(crate) fn with_mixed_numbers(mut analyzer: Analyzer) -> Analyzer {
     analyzer
 }
 
+/// Limit of the changes of subqueries within subqueries. Each pass settles the references of one level at least.
+const PASSES_MAX: usize = 16;
+
 #[derive(Debug)]
 struct MixedNumbers;
 
 impl AnalyzerRule for MixedNumbers {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut has_changed = false;
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let mut node = of_node(plan)?;
-            has_changed |= node.transformed;
-            if has_changed {
-                node.data = node.data.recompute_schema()?;
+        let mut plan = plan;
+        for _ in 0..PASSES_MAX {
+            let changed = pass(plan)?;
+            if !changed.transformed {
+                return Ok(changed.data);
             }
-            Ok(node)
-        });
-        Ok(plan?.data)
+            let current = with_current_types(changed.data)?;
+            plan = current.data;
+            if !current.transformed {
+                break;
+            }
+        }
+        Ok(plan)
     }
 
     fn name(&self) -> &str {
         crate::statement::MIXED_NUMBERS
     }
+}
+
+fn pass(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut has_changed = false;
+    plan.transform_up_with_subqueries(|plan| {
+        let mut node = of_node(plan)?;
+        has_changed |= node.transformed;
+        if has_changed {
+            node.data = node.data.recompute_schema()?;
+        }
+        Ok(node)
+    })
 }
 
 fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {

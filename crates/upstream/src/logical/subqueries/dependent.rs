@@ -5,7 +5,7 @@
 //! Filters get the keys from a cross join with the [`Domain`]. Aggregates, DISTINCT, limits and window
 //! functions group by the keys. Joins compare them.
 //!
-//! Correlated grouping sets, LATERAL, recursive queries and limits that are not numbers are refused.
+//! Correlated grouping sets, recursive queries and limits that are not numbers are refused.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,8 +17,9 @@ use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, DistinctOn, Expr, ExprFunctionExt, FetchType, Filter, Join, Limit, LogicalPlan,
-    LogicalPlanBuilder, Projection, SkipType, SortExpr, SubqueryAlias, Union, Unnest, Window, lit,
+    Aggregate, Distinct, DistinctOn, Expr, ExprFunctionExt, ExprSchemable, FetchType, Filter, Join, Limit,
+    LogicalPlan, LogicalPlanBuilder, Projection, SkipType, SortExpr, SubqueryAlias, Union, Unnest, Values,
+    Window, lit,
 };
 
 use super::domain::Domain;
@@ -78,6 +79,7 @@ impl<'a> Dependent<'a> {
                 let plan = Unnest::try_new(Arc::new(input), of.exec_columns.clone(), of.options.clone())?;
                 Ok((LogicalPlan::Unnest(plan), keys))
             }
+            LogicalPlan::Values(of) => self.values(of),
             other => not_impl_err!(
                 "a subquery that refers to the row around it in {} is not supported: refer to it in WHERE or in its list of columns",
                 other.display()
@@ -284,6 +286,30 @@ impl<'a> Dependent<'a> {
         let (shown, keys) = found.split_at(of.schema.fields().len());
         let plan = named(plan.clone(), shown, of.schema.columns(), keys)?.0;
         Ok((plan, keys.to_vec()))
+    }
+
+    /// Plans a list of rows: each becomes a projection of the keys.
+    fn values(&mut self, of: &Values) -> Result<Keyed> {
+        let mut inputs = Vec::new();
+        let names: Vec<String> = self.domain.columns.iter().map(|_| self.numbers.name("around")).collect();
+        for row in &of.values {
+            let (plan, keys) = self.domain.instance(self.numbers)?;
+            let mut exprs = Vec::new();
+            for (value, field) in row.iter().zip(of.schema.fields()) {
+                let value = self.bound(value.clone(), &keys)?.cast_to(field.data_type(), plan.schema())?;
+                exprs.push(value.alias(field.name()));
+            }
+            exprs.extend(
+                keys.into_iter().zip(&names).map(|(key, name)| Expr::Column(key).alias(name.as_str())),
+            );
+            inputs.push(Arc::new(LogicalPlanBuilder::from(plan).project(exprs)?.build()?));
+        }
+        let plan = match &inputs[..] {
+            [only] => only.as_ref().clone(),
+            _ => LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?),
+        };
+        let keys = names.into_iter().map(Column::new_unqualified).collect();
+        Ok((plan, keys))
     }
 
     fn join(&mut self, of: &Join) -> Result<Keyed> {

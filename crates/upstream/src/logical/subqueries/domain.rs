@@ -32,6 +32,7 @@ impl Domain {
     /// If the rows may differ each time that they are computed.
     pub(crate) fn of(rows: &LogicalPlan, columns: Vec<Column>) -> Result<Self> {
         let kinds = columns.iter().map(|column| Kind::of(column, rows)).collect::<Result<_>>()?;
+        let rows = side_with(rows, &columns);
         let mut plan = rows.clone();
         if !columns.is_empty() {
             let least = at_least(rows)?;
@@ -108,6 +109,27 @@ impl Kind {
             }
             Kind::Other => vec![binary_expr(left.clone(), Operator::IsNotDistinctFrom, right.clone())],
         }
+    }
+}
+
+/// Returns the side of joins that has all of these columns. It has all of their values, and perhaps more.
+fn side_with<'a>(rows: &'a LogicalPlan, columns: &[Column]) -> &'a LogicalPlan {
+    let has_all = |plan: &LogicalPlan| columns.iter().all(|column| plan.schema().has_column(column));
+    match rows {
+        LogicalPlan::Join(of)
+            if matches!(of.join_type, JoinType::Inner | JoinType::Left) && has_all(&of.left) =>
+        {
+            side_with(&of.left, columns)
+        }
+        LogicalPlan::Join(of)
+            if matches!(of.join_type, JoinType::Inner | JoinType::Right) && has_all(&of.right) =>
+        {
+            side_with(&of.right, columns)
+        }
+        LogicalPlan::Projection(of) if of.expr.iter().all(|expr| matches!(expr, Expr::Column(_))) => {
+            side_with(&of.input, columns)
+        }
+        rows => rows,
     }
 }
 

@@ -13,6 +13,7 @@
 //! | [`pull_up`] | splits a subquery into rows and the conditions that tie them to the outer row |
 //! | [`dependent`] | replaces `pull_up` where that is impossible: computes the subquery for all outer rows at once |
 //! | [`domain`] | the outer values on which a subquery depends |
+//! | [`lateral`] | lateral subqueries in FROM |
 //! | [`single_row`] | the error if a scalar subquery has several rows |
 //!
 //! Refused are subqueries in the condition of an outer join that depend on both sides, and the cases that
@@ -21,6 +22,7 @@
 mod dependent;
 mod domain;
 mod keep;
+mod lateral;
 mod outer;
 mod pull_up;
 mod single_row;
@@ -65,6 +67,9 @@ impl AnalyzerRule for Subqueries {
 
 /// Plans the node over joins with its subqueries.
 fn joined(node: LogicalPlan, numbers: &mut Numbers) -> Result<Transformed<LogicalPlan>> {
+    if let Some(plan) = lateral::joined(&node, numbers)? {
+        return Ok(Transformed::yes(plan));
+    }
     if !node.expressions().iter().any(keep::has_subquery) {
         return Ok(Transformed::no(node));
     }

@@ -20,17 +20,16 @@ use datafusion::arrow::datatypes::{
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
+use datafusion::arrow::temporal_conversions::MICROSECONDS_IN_DAY;
 use pgwire::api::Type;
-use pgwire::error::{PgWireError, PgWireResult};
 
 use super::decimal::{self, Whole};
 use super::interval::{self, Interval};
-use super::{Style, float, nested, times, told_type};
-use crate::postgres::error::error;
+use super::{Result, Style, error, float, nested, times, told_type};
 use crate::sql::QueryError;
 
 /// Writes the value of a row that is not NULL.
-type Put = Box<dyn Fn(usize, &mut BytesMut) -> PgWireResult<()>>;
+type Put = Box<dyn Fn(usize, &mut BytesMut) -> Result<()>>;
 
 /// A column of a batch, or the values inside lists or structs.
 pub(super) struct Column {
@@ -54,7 +53,7 @@ impl Column {
         told: &Type,
         binary: bool,
         style: &Style,
-    ) -> PgWireResult<Self> {
+    ) -> Result<Self> {
         // Dictionary and run-end encoded values are expanded.
         let array = match array.data_type() {
             DataType::Dictionary(_, of) => &cast(array, of).map_err(wrong)?,
@@ -65,7 +64,7 @@ impl Column {
         Ok(Column { told: told.clone(), nulls: array.logical_nulls(), put })
     }
 
-    fn inside(array: &ArrayRef, field: &Field, form: Form) -> PgWireResult<Self> {
+    fn inside(array: &ArrayRef, field: &Field, form: Form) -> Result<Self> {
         Column::of(array, field, &told_type(field)?, form.binary, &form.style)
     }
 
@@ -73,16 +72,16 @@ impl Column {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
-    pub(super) fn put(&self, row: usize, out: &mut BytesMut) -> PgWireResult<()> {
+    pub(super) fn put(&self, row: usize, out: &mut BytesMut) -> Result<()> {
         (self.put)(row, out)
     }
 }
 
-fn wrong(error: datafusion::arrow::error::ArrowError) -> PgWireError {
-    QueryError::other("22000", error.to_string()).into()
+fn wrong(failed: datafusion::arrow::error::ArrowError) -> QueryError {
+    error("22000", failed.to_string())
 }
 
-fn put(array: &ArrayRef, field: &Field, told: &Type, form: Form) -> PgWireResult<Put> {
+fn put(array: &ArrayRef, field: &Field, told: &Type, form: Form) -> Result<Put> {
     Ok(match array.data_type() {
         DataType::Null => Box::new(|_, _| Ok(())),
         DataType::Boolean => {
@@ -198,7 +197,7 @@ fn put(array: &ArrayRef, field: &Field, told: &Type, form: Form) -> PgWireResult
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns().iter().zip(fields);
             let columns = columns.map(|(column, field)| Column::inside(column, field, form));
-            let columns = columns.collect::<PgWireResult<Vec<_>>>()?;
+            let columns = columns.collect::<Result<Vec<_>>>()?;
             Box::new(move |row, out| match form.binary {
                 true => nested::struct_binary(&columns, row, out),
                 false => nested::struct_text(&columns, row, out),
@@ -216,14 +215,14 @@ fn put(array: &ArrayRef, field: &Field, told: &Type, form: Form) -> PgWireResult
     })
 }
 
-fn list<O: OffsetSizeTrait>(array: &ArrayRef, of: &Field, form: Form) -> PgWireResult<Put> {
+fn list<O: OffsetSizeTrait>(array: &ArrayRef, of: &Field, form: Form) -> Result<Put> {
     let list = array.as_list::<O>().clone();
     lists(&list.values().clone(), of, form, move |row| {
         list.value_offsets()[row].as_usize()..list.value_offsets()[row + 1].as_usize()
     })
 }
 
-fn list_view<O: OffsetSizeTrait>(array: &ArrayRef, of: &Field, form: Form) -> PgWireResult<Put> {
+fn list_view<O: OffsetSizeTrait>(array: &ArrayRef, of: &Field, form: Form) -> Result<Put> {
     let list = array.as_list_view::<O>().clone();
     lists(&list.values().clone(), of, form, move |row| {
         let begin = list.value_offset(row).as_usize();
@@ -234,7 +233,7 @@ fn list_view<O: OffsetSizeTrait>(array: &ArrayRef, of: &Field, form: Form) -> Pg
 /// A column of numbers or times.
 fn primitive<T: ArrowPrimitiveType>(
     array: &ArrayRef,
-    put: impl Fn(T::Native, &mut BytesMut) -> PgWireResult<()> + 'static,
+    put: impl Fn(T::Native, &mut BytesMut) -> Result<()> + 'static,
 ) -> Put {
     let of: PrimitiveArray<T> = array.as_primitive::<T>().clone();
     Box::new(move |row, out| put(of.value(row), out))
@@ -250,7 +249,7 @@ where
             return Ok(());
         }
         std::fmt::Write::write_fmt(out, format_args!("{value}"))
-            .map_err(|error| PgWireError::ApiError(error.into()))
+            .map_err(|_| error("XX000", "a number cannot be written"))
     })
 }
 
@@ -353,7 +352,7 @@ fn escaped(bytes: &[u8], out: &mut BytesMut) {
     }
 }
 
-fn date(days: i32, form: Form, out: &mut BytesMut) -> PgWireResult<()> {
+fn date(days: i32, form: Form, out: &mut BytesMut) -> Result<()> {
     match form.binary {
         true => out.put_i32(times::date(days)?),
         false => times::date_text(days, form.style.dates, out)?,
@@ -386,9 +385,11 @@ fn timestamp<T: ArrowPrimitiveType>(
     })
 }
 
-/// An interval of this many microseconds.
+/// An interval of this many microseconds, with whole days, as PostgreSQL gives the difference of two timestamps.
 fn span(microseconds: Option<i64>) -> Option<Interval> {
-    microseconds.map(|microseconds| Interval { months: 0, days: 0, microseconds })
+    let of = microseconds?;
+    let days = i32::try_from(of / MICROSECONDS_IN_DAY).ok()?;
+    Some(Interval { months: 0, days, microseconds: of % MICROSECONDS_IN_DAY })
 }
 
 fn intervals<T: ArrowPrimitiveType>(
@@ -414,7 +415,7 @@ fn lists(
     field: &Field,
     form: Form,
     range: impl Fn(usize) -> Range<usize> + 'static,
-) -> PgWireResult<Put> {
+) -> Result<Put> {
     let elements = Column::inside(values, field, form)?;
     Ok(Box::new(move |row, out| match form.binary {
         true => nested::list_binary(&elements, range(row), out),

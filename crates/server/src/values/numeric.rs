@@ -2,9 +2,9 @@
 
 use datafusion::arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use datafusion::common::ScalarValue;
-use pgwire::error::PgWireResult;
 
-use super::error::error;
+use super::{Result, error};
+use crate::sql::QueryError;
 
 /// A number: `digits` times a power of ten.
 struct Number {
@@ -13,7 +13,7 @@ struct Number {
 }
 
 /// The number in PostgreSQL's binary form: digits to the base of 10,000.
-pub(super) fn from_binary(bytes: &[u8]) -> PgWireResult<ScalarValue> {
+pub(crate) fn from_binary(bytes: &[u8]) -> Result<ScalarValue> {
     let mut words = bytes.chunks_exact(2).map(|word| u16::from_be_bytes([word[0], word[1]]));
     let mut next = || words.next().ok_or_else(|| error("22P03", "a numeric is cut"));
     let (count, weight, sign, places) = (next()?, next()? as i16, next()?, next()?);
@@ -42,7 +42,7 @@ pub(super) fn from_binary(bytes: &[u8]) -> PgWireResult<ScalarValue> {
 }
 
 /// The number as text, with an exponent or without.
-pub(super) fn from_text(bytes: &[u8]) -> PgWireResult<ScalarValue> {
+pub(crate) fn from_text(bytes: &[u8]) -> Result<ScalarValue> {
     let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
     let wrong = || error("22P02", format!("invalid input syntax for type numeric: \"{text}\""));
     if ["nan", "infinity", "-infinity", "+infinity", "inf", "-inf", "+inf"]
@@ -68,7 +68,7 @@ pub(super) fn from_text(bytes: &[u8]) -> PgWireResult<ScalarValue> {
 
 impl Number {
     /// The value with `places` decimal places, or more if it has more.
-    fn scalar(self, places: i32) -> PgWireResult<ScalarValue> {
+    fn scalar(self, places: i32) -> Result<ScalarValue> {
         let Number { mut digits, mut exponent } = self;
         let places = places.max(0);
         // Digits to a large base can have zeros after the last place.
@@ -87,11 +87,11 @@ impl Number {
     }
 }
 
-fn too_long() -> pgwire::error::PgWireError {
+fn too_long() -> QueryError {
     error("22003", format!("a numeric can have at most {DECIMAL128_MAX_PRECISION} digits"))
 }
 
-fn not_a_number() -> pgwire::error::PgWireError {
+fn not_a_number() -> QueryError {
     error("22003", "numerics that are no number are not supported: use double precision")
 }
 

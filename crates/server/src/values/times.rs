@@ -9,9 +9,9 @@ use bytes::BytesMut;
 use chrono::{DateTime, Offset, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::temporal_conversions::MICROSECONDS_IN_DAY;
-use pgwire::error::{PgWireError, PgWireResult};
 
-use super::super::error::error;
+use super::{Result, error};
+use crate::sql::QueryError;
 
 /// From the start of Unix time to PostgreSQL's epoch, 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
@@ -94,18 +94,18 @@ pub(super) fn fraction(microseconds: u64) -> String {
     }
 }
 
-fn date_is_wrong(days: i32) -> PgWireError {
+fn date_is_wrong(days: i32) -> QueryError {
     let year = Day::of(days.into()).year;
     error("22008", format!("date out of range: the year {year} is none of PostgreSQL's"))
 }
 
 /// A date in PostgreSQL's binary form: days from 2000.
-pub(super) fn date(days: i32) -> PgWireResult<i32> {
+pub(super) fn date(days: i32) -> Result<i32> {
     if DAYS.contains(&days) { Ok(days - EPOCH_DAYS) } else { Err(date_is_wrong(days)) }
 }
 
 /// A date as text. `days` are from 1970. A write to a buffer cannot fail.
-pub(super) fn date_text(days: i32, style: DateStyle, out: &mut BytesMut) -> PgWireResult<()> {
+pub(super) fn date_text(days: i32, style: DateStyle, out: &mut BytesMut) -> Result<()> {
     date(days)?;
     let day = Day::of(days.into());
     put_date(&day, style, out);
@@ -140,7 +140,7 @@ pub(super) fn time_text(microseconds: i64, out: &mut BytesMut) {
 
 /// A timestamp in PostgreSQL's binary form: microseconds from 2000. The argument counts from 1970; `None` stands for
 /// an overflow.
-pub(super) fn timestamp(microseconds: Option<i64>) -> PgWireResult<i64> {
+pub(super) fn timestamp(microseconds: Option<i64>) -> Result<i64> {
     let of = microseconds.and_then(|of| of.checked_sub(EPOCH_MICROSECONDS));
     of.filter(|of| MICROSECONDS.contains(of))
         .ok_or_else(|| error("22008", "timestamp out of range: it is none of PostgreSQL's"))
@@ -152,7 +152,7 @@ pub(super) fn timestamp_text(
     zone: Option<Tz>,
     style: DateStyle,
     out: &mut BytesMut,
-) -> PgWireResult<()> {
+) -> Result<()> {
     let utc = timestamp(microseconds)? + EPOCH_MICROSECONDS;
     let offset = zone.map(|zone| offset(utc, zone));
     let local = utc + i64::from(offset.unwrap_or(0)) * 1_000_000;

@@ -1,17 +1,12 @@
 //! Lists and structs: brackets, separators, quotes and headers.
 
 use bytes::{BufMut, BytesMut};
-use pgwire::error::PgWireResult;
 
 use super::column::Column;
-use super::with_length;
+use super::{Result, with_length};
 
 /// A list in PostgreSQL's text form.
-pub(super) fn list_text(
-    elements: &Column,
-    range: std::ops::Range<usize>,
-    out: &mut BytesMut,
-) -> PgWireResult<()> {
+pub(super) fn list_text(elements: &Column, range: std::ops::Range<usize>, out: &mut BytesMut) -> Result<()> {
     let mut element = BytesMut::new();
     out.put_u8(b'{');
     for at in range.clone() {
@@ -48,7 +43,7 @@ pub(super) fn list_binary(
     elements: &Column,
     range: std::ops::Range<usize>,
     out: &mut BytesMut,
-) -> PgWireResult<()> {
+) -> Result<()> {
     out.put_i32(i32::from(!range.is_empty()));
     out.put_i32(i32::from(range.clone().any(|at| elements.is_null(at))));
     out.put_u32(elements.told.oid());
@@ -60,7 +55,7 @@ pub(super) fn list_binary(
 }
 
 /// Writes a struct in PostgreSQL's text form. NULL is empty text between commas.
-pub(super) fn struct_text(fields: &[Column], row: usize, out: &mut BytesMut) -> PgWireResult<()> {
+pub(super) fn struct_text(fields: &[Column], row: usize, out: &mut BytesMut) -> Result<()> {
     let mut value = BytesMut::new();
     out.put_u8(b'(');
     for (at, field) in fields.iter().enumerate() {
@@ -99,7 +94,7 @@ fn put_quoted(value: &[u8], before: fn(u8) -> u8, out: &mut BytesMut) {
 }
 
 /// Writes a struct in binary form: each value after the number of its type.
-pub(super) fn struct_binary(fields: &[Column], row: usize, out: &mut BytesMut) -> PgWireResult<()> {
+pub(super) fn struct_binary(fields: &[Column], row: usize, out: &mut BytesMut) -> Result<()> {
     out.put_i32(fields.len() as i32);
     fields.iter().try_for_each(|field| {
         out.put_u32(field.told.oid());
@@ -109,7 +104,7 @@ pub(super) fn struct_binary(fields: &[Column], row: usize, out: &mut BytesMut) -
 
 impl Column {
     /// Writes the value after its length. A NULL has only the length -1.
-    pub(super) fn sized(&self, row: usize, out: &mut BytesMut) -> PgWireResult<()> {
+    pub(super) fn sized(&self, row: usize, out: &mut BytesMut) -> Result<()> {
         if self.is_null(row) {
             out.put_i32(-1);
             return Ok(());

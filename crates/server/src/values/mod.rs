@@ -1,4 +1,5 @@
-//! Encoding of values in PostgreSQL's text and binary formats, for every Arrow type with a PostgreSQL type.
+//! Values in PostgreSQL's text and binary formats, for every Arrow type with a PostgreSQL type: in messages to clients,
+//! and in casts to text.
 //!
 //! The type of a batch's column is inspected once and selects one of a few writers. Digits below microseconds are
 //! dropped in both formats.
@@ -9,12 +10,14 @@
 //! | `decimal`, `float` | numbers with a point |
 //! | `times`, `interval` | dates, times of day, timestamps; intervals |
 //! | `nested` | lists and structs |
+//! | `numeric` | numbers with a point, from either format |
 
 mod column;
 mod decimal;
 mod float;
 mod interval;
 mod nested;
+pub(crate) mod numeric;
 mod times;
 
 use std::str::FromStr;
@@ -22,24 +25,27 @@ use std::sync::Arc;
 
 use arrow_pg::datatypes::field_into_pg_type;
 use bytes::{BufMut, BytesMut};
-use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, StringBuilder};
 use datafusion::arrow::datatypes::{DataType, Field};
 use pgwire::api::Type;
 use pgwire::api::results::{FieldFormat, FieldInfo};
-use pgwire::error::PgWireResult;
 use pgwire::messages::data::DataRow;
 use pgwire::types::format::FormatOptions;
 
-use super::error::{error, violation};
+use crate::sql::{QueryError, is_json};
 use column::Column;
 use interval::IntervalStyle;
 use times::DateStyle;
 
-use crate::sql::is_json;
+type Result<T> = std::result::Result<T, QueryError>;
+
+fn error(sqlstate: &'static str, text: impl Into<String>) -> QueryError {
+    QueryError::other(sqlstate, text)
+}
 
 /// The type of a column that the client gets.
-pub(crate) fn told_type(field: &Field) -> PgWireResult<Type> {
+pub(crate) fn told_type(field: &Field) -> Result<Type> {
     Ok(match field.data_type() {
         DataType::Utf8 if is_json(field) => Type::JSON,
         // PostgreSQL resolves values of unknown type in the same way.
@@ -57,12 +63,13 @@ pub(crate) fn told_type(field: &Field) -> PgWireResult<Type> {
             fields.iter().try_for_each(|field| told_type(field).map(drop))?;
             Type::RECORD
         }
-        _ => field_into_pg_type(&Arc::new(field.clone()))?,
+        _ => field_into_pg_type(&Arc::new(field.clone()))
+            .map_err(|failed| error("0A000", failed.to_string()))?,
     })
 }
 
 /// The type of arrays with elements of this one.
-fn array_of(element: &Type, field: &Field) -> PgWireResult<Type> {
+fn array_of(element: &Type, field: &Field) -> Result<Type> {
     Ok(match *element {
         Type::BOOL => Type::BOOL_ARRAY,
         Type::INT2 => Type::INT2_ARRAY,
@@ -114,7 +121,7 @@ impl Style {
 }
 
 /// The rows of a batch as messages.
-pub(crate) fn encode(fields: &[FieldInfo], batch: &RecordBatch) -> PgWireResult<Vec<DataRow>> {
+pub(crate) fn encode(fields: &[FieldInfo], batch: &RecordBatch) -> Result<Vec<DataRow>> {
     let style = fields
         .first()
         .map_or_else(|| Style::of(&FormatOptions::default()), |of| Style::of(of.format_options()));
@@ -122,8 +129,8 @@ pub(crate) fn encode(fields: &[FieldInfo], batch: &RecordBatch) -> PgWireResult<
     let columns = batch.columns().iter().zip(schema.fields()).zip(fields).map(|((array, field), told)| {
         Column::of(array, field, told.datatype(), told.format() == FieldFormat::Binary, &style)
     });
-    let columns = columns.collect::<PgWireResult<Vec<_>>>()?;
-    let count = i16::try_from(columns.len()).map_err(|_| violation("a row has too many columns"))?;
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let count = i16::try_from(columns.len()).map_err(|_| error("54011", "a row has too many columns"))?;
     let mut rows = Vec::with_capacity(batch.num_rows());
     let mut data = BytesMut::with_capacity(batch.num_rows() * columns.len() * 12);
     for row in 0..batch.num_rows() {
@@ -135,11 +142,28 @@ pub(crate) fn encode(fields: &[FieldInfo], batch: &RecordBatch) -> PgWireResult<
     Ok(rows)
 }
 
+/// The values as texts, as a cast to text gives them: in ISO style, times with a zone in `zone`.
+pub(crate) fn texts(array: &ArrayRef, zone: Option<Tz>) -> Result<StringArray> {
+    let field = Field::new("", array.data_type().clone(), true);
+    let style = Style { zone, ..Style::of(&FormatOptions::default()) };
+    let column = Column::of(array, &field, &told_type(&field)?, false, &style)?;
+    let (mut texts, mut text) =
+        (StringBuilder::with_capacity(array.len(), 16 * array.len()), BytesMut::new());
+    for row in 0..array.len() {
+        if column.is_null(row) {
+            texts.append_null();
+            continue;
+        }
+        text.clear();
+        column.put(row, &mut text)?;
+        let written = std::str::from_utf8(&text).map_err(|_| error("22021", "a value is no UTF-8"))?;
+        texts.append_value(written);
+    }
+    Ok(texts.finish())
+}
+
 /// Writes a value after its length, which is known afterwards.
-fn with_length(
-    out: &mut BytesMut,
-    write: impl FnOnce(&mut BytesMut) -> PgWireResult<()>,
-) -> PgWireResult<()> {
+fn with_length(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut) -> Result<()>) -> Result<()> {
     let at = out.len();
     out.put_i32(0);
     write(out)?;

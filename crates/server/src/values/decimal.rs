@@ -108,7 +108,7 @@ pub(super) fn binary((mut whole, negative): (Whole, bool), scale: i8, out: &mut 
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::numeric::{from_binary, from_text};
+    use super::super::numeric::{from_binary, from_text};
     use super::*;
 
     fn written(whole: (Whole, bool), scale: i8) -> (String, Vec<u8>) {

@@ -1,0 +1,221 @@
+//! Casts and calls whose meaning differs in PostgreSQL for some types.
+//!
+//! - Casts of texts to times and other values, in forms that the query engine does not read (`literals`).
+//! - Casts of fractions to integers round in PostgreSQL and truncate in the query engine.
+//! - Casts of times, numbers, lists and others to text have PostgreSQL's form.
+//! - Casts of times without a zone to times with one: some times do not exist or exist twice, when clocks change.
+//! - The difference of two times has whole days.
+//! - Times with a zone are taken apart and truncated in the zone of the session, whatever zone their type names.
+//!
+//! This is a rule on plans, where types are known: `at > 'epoch'` is a cast there.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::math::round;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, cast, lit};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::forms::is_within_hours;
+use super::literals;
+use crate::sql::functions::{in_zone, text, texts_of_list, whole_days};
+
+/// Functions that show a value, or that take an interval apart.
+const SHOWS: &str = "format";
+const JOINS: [&str; 2] = ["array_to_string", "pg_array_to_string"];
+const TAKES_APART: [&str; 5] = ["date_part", "to_char", "justify_days", "justify_hours", "justify_interval"];
+
+/// The rule that replaces them.
+#[derive(Debug)]
+pub(crate) struct Typed;
+
+impl AnalyzerRule for Typed {
+    fn name(&self) -> &str {
+        "types_of_postgres"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let in_node = |node: LogicalPlan| {
+            let names = NamePreserver::new(&node);
+            let schema = merge_schema(&node.inputs());
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let changed = expr.transform_up(|expr| replaced(expr, &schema, config))?;
+                Ok(match changed.transformed {
+                    true => changed.update_data(|expr| name.restore(expr)),
+                    false => changed,
+                })
+            })
+        };
+        Ok(plan.transform_up_with_subqueries(in_node)?.data)
+    }
+}
+
+/// PostgreSQL's meaning of a cast or a call.
+fn replaced(expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Transformed<Expr>> {
+    let other = match &expr {
+        Expr::Cast(Cast { expr, field }) => casted(expr, field.data_type(), false, schema, config)?,
+        Expr::TryCast(TryCast { expr, field }) => casted(expr, field.data_type(), true, schema, config)?,
+        Expr::ScalarFunction(call) => called(call, schema, config),
+        _ => None,
+    };
+    Ok(match other {
+        Some(other) => Transformed::yes(other),
+        None => Transformed::no(expr),
+    })
+}
+
+fn casted(
+    of: &Expr,
+    to: &DataType,
+    may_be_wrong: bool,
+    schema: &DFSchema,
+    config: &ConfigOptions,
+) -> Result<Option<Expr>> {
+    if let Expr::Literal(of, _) = of
+        && let Some(Some(text)) = of.try_as_str()
+    {
+        return literals::read(text, to, may_be_wrong, config);
+    }
+    let Ok(from) = of.get_type(schema) else { return Ok(None) };
+    Ok(match (&from, to) {
+        (from, to) if to.is_string() => has_another_form(from).then(|| {
+            let text = shown(of.clone(), from, config);
+            if *to == DataType::Utf8 { text } else { cast(text, to.clone()) }
+        }),
+        (from, to) if to.is_integer() => whole(of, from, to),
+        (
+            DataType::Timestamp(_, Some(zone)),
+            DataType::Date32 | DataType::Time64(_) | DataType::Timestamp(_, None),
+        ) => elsewhere(zone, config).map(|zone| cast(in_zone().call(vec![zone, of.clone()]), to.clone())),
+        (DataType::Timestamp(_, None), DataType::Timestamp(_, Some(zone))) if changes_clocks(zone) => {
+            Some(cast(in_zone().call(vec![lit(zone.as_ref()), of.clone()]), to.clone()))
+        }
+        _ => None,
+    })
+}
+
+/// The zone of the session, if it may be another one than that of a type.
+fn elsewhere(of_type: &str, config: &ConfigOptions) -> Option<Expr> {
+    let session = config.execution.time_zone.as_deref()?;
+    let utc = |zone: &str| zone.eq_ignore_ascii_case("utc") || zone == "+00:00";
+    (session != of_type && !(utc(session) && utc(of_type)) || changes_clocks(session))
+        .then(|| lit(ScalarValue::Utf8(Some(session.to_owned()))))
+}
+
+/// Returns whether a zone may be other than a fixed offset.
+fn changes_clocks(zone: &str) -> bool {
+    !zone.starts_with(['+', '-']) && !zone.eq_ignore_ascii_case("utc")
+}
+
+/// A number with a fraction as an integer.
+fn whole(of: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
+    let is_round = |of: &Expr| matches!(of, Expr::ScalarFunction(of) if of.func.name() == "round");
+    let has_fraction = from.is_floating() || matches!(from, DataType::Decimal128(_, scale) if *scale > 0);
+    (has_fraction && !is_round(of)).then(|| cast(round().call(vec![of.clone()]), to.clone()))
+}
+
+/// Returns whether the query engine writes values of a type in another form than PostgreSQL.
+fn has_another_form(of: &DataType) -> bool {
+    of.is_floating()
+        || of.is_nested() && !matches!(of, DataType::Map(..))
+        || matches!(
+            of,
+            DataType::Timestamp(..)
+                | DataType::Time32(_)
+                | DataType::Time64(_)
+                | DataType::Interval(_)
+                | DataType::Duration(_)
+        )
+}
+
+/// The value as a text in PostgreSQL's form.
+fn shown(of: Expr, from: &DataType, config: &ConfigOptions) -> Expr {
+    text().call(with_zone(of, from, config))
+}
+
+fn with_zone(of: Expr, from: &DataType, config: &ConfigOptions) -> Vec<Expr> {
+    let zone = config.execution.time_zone.clone().filter(|_| from.is_nested() || has_zone(from));
+    let zone = zone.map(|zone| lit(ScalarValue::Utf8(Some(zone))));
+    [Some(of), zone].into_iter().flatten().collect()
+}
+
+fn has_zone(of: &DataType) -> bool {
+    matches!(of, DataType::Timestamp(_, Some(_)))
+}
+
+fn called(call: &ScalarFunction, schema: &DFSchema, config: &ConfigOptions) -> Option<Expr> {
+    let name = call.func.name();
+    let change = |change: &dyn Fn(usize, &Expr, DataType) -> Option<Expr>| {
+        let changed =
+            call.args.iter().enumerate().map(|(at, arg)| change(at, arg, arg.get_type(schema).ok()?));
+        let changed: Vec<Option<Expr>> = changed.collect();
+        changed.iter().any(Option::is_some).then(|| {
+            let args =
+                changed.into_iter().zip(&call.args).map(|(new, old)| new.unwrap_or_else(|| old.clone()));
+            call.func.call(args.collect())
+        })
+    };
+    if name == SHOWS {
+        return change(&|_, arg, of| {
+            (!of.is_string() && !of.is_null()).then(|| shown(arg.clone(), &of, config))
+        });
+    }
+    if JOINS.contains(&name) {
+        return change(&|at, arg, of| match &of {
+            DataType::List(of_element) | DataType::LargeList(of_element) => {
+                let other = at == 0 && has_another_form(of_element.data_type());
+                other.then(|| texts_of_list().call(with_zone(arg.clone(), &of, config)))
+            }
+            _ => None,
+        });
+    }
+    if let Some(there) = in_session_zone(call, schema, config) {
+        return Some(there);
+    }
+    if TAKES_APART.contains(&name) {
+        return change(&|_, arg, of| {
+            matches!(of, DataType::Duration(_)).then(|| whole_days().call(vec![arg.clone()]))
+        });
+    }
+    None
+}
+
+/// A part of a time, its text, or a time that is truncated, computed on the clocks of the session.
+fn in_session_zone(call: &ScalarFunction, schema: &DFSchema, config: &ConfigOptions) -> Option<Expr> {
+    let at = match (call.func.name(), &call.args[..]) {
+        ("date_part", [Expr::Literal(part, _), _]) => {
+            let part = part.try_as_str().flatten()?.to_ascii_lowercase();
+            (!part.starts_with("epoch") && !part.starts_with("timezone")).then_some(1)?
+        }
+        ("date_trunc", [_, _]) => 1,
+        ("to_char", [_, _]) => 0,
+        _ => return None,
+    };
+    let of = call.args[at].get_type(schema).ok()?;
+    let DataType::Timestamp(_, Some(zone)) = &of else { return None };
+    let zone = elsewhere(zone, config)?;
+    let mut args = call.args.clone();
+    if let ("to_char", DataType::Timestamp(unit, _)) = (call.func.name(), &of) {
+        // A template may show the zone, so the value keeps one.
+        let session = config.execution.time_zone.as_deref()?;
+        args[at] = cast(call.args[at].clone(), DataType::Timestamp(*unit, Some(session.into())));
+        return Some(call.func.call(args));
+    }
+    args[at] = in_zone().call(vec![zone.clone(), call.args[at].clone()]);
+    let (clock, there) = (args[at].clone(), call.func.call(args));
+    let unit = match &call.args[0] {
+        Expr::Literal(unit, _) => unit.try_as_str().flatten().unwrap_or_default(),
+        _ => "",
+    };
+    Some(match call.func.name() {
+        // Clocks that are set do not change the time since the last full hour.
+        "date_trunc" if is_within_hours(unit) => call.args[at].clone() - (clock - there),
+        "date_trunc" => cast(in_zone().call(vec![zone, there]), of),
+        _ => there,
+    })
+}

@@ -1,0 +1,91 @@
+//! Subqueries that DataFusion cannot tell apart.
+//!
+//! DataFusion 55 names EXISTS and IN of any subquery alike, and a scalar subquery by its first column. Two aggregates or
+//! keys that differ only in such subqueries have the same name, and the query is refused. Here each further subquery of
+//! one name is combined with `true`, or wrapped in `coalesce`, which returns its single argument. Equal subqueries
+//! stay equal.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    Ident, Query, SetExpr, Value, VisitMut, VisitorMut, visit_expressions_mut,
+};
+
+/// Gives such subqueries of a statement distinct names.
+pub(crate) fn tell_apart<T: VisitMut>(statement: &mut T) {
+    let ControlFlow::<()>::Continue(()) = statement.visit(&mut Queries) else { return };
+}
+
+struct Queries;
+
+impl VisitorMut for Queries {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
+        let mut known = Known::default();
+        known.rename(&mut select.projection)?;
+        known.rename(&mut select.group_by)?;
+        known.rename(&mut select.having)?;
+        known.rename(&mut select.named_window)?;
+        known.rename(&mut query.order_by)
+    }
+}
+
+/// The texts of subqueries by their name in DataFusion.
+#[derive(Default)]
+struct Known(HashMap<String, Vec<String>>);
+
+impl Known {
+    fn rename<T: VisitMut>(&mut self, part: &mut T) -> ControlFlow<()> {
+        visit_expressions_mut(part, |expr| {
+            if let Some(name) = name(expr) {
+                let (texts, text) = (self.0.entry(name).or_default(), expr.to_string());
+                let at = texts.iter().position(|known| *known == text).unwrap_or_else(|| {
+                    texts.push(text);
+                    texts.len() - 1
+                });
+                (0..at).for_each(|_| *expr = renamed(expr.clone()));
+            }
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+/// The name of a subquery in DataFusion, in the form that has the least in it. `None` for other expressions.
+fn name(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Exists { .. } => Some("EXISTS".to_owned()),
+        Expr::InSubquery { .. } => Some("IN".to_owned()),
+        Expr::Subquery(of) => match of.body.as_ref() {
+            SetExpr::Select(select) => select.projection.first().map(ToString::to_string),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn renamed(of: Expr) -> Expr {
+    if !matches!(of, Expr::Subquery(_) | Expr::Function(_)) {
+        let right = Box::new(Expr::value(Value::Boolean(true)));
+        let both = Expr::BinaryOp { left: Box::new(of), op: BinaryOperator::And, right };
+        return Expr::Nested(Box::new(both));
+    }
+    let args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(of))];
+    Expr::Function(Function {
+        name: Ident::new("coalesce").into(),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
