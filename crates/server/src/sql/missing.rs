@@ -3,6 +3,7 @@
 //! PostgreSQL names the types: `function foo(integer, text) does not exist`. The query engine looks a function up before
 //! it plans the arguments. So the statement is planned again with a function of this name that refuses its arguments.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use coscan_upstream::plan_with_types;
@@ -15,20 +16,36 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::visit_expressions;
 
 use super::QueryError;
 use super::dialect::translated;
 use super::said::argument_type;
 use super::types::CatalogTypes;
 
+/// Maximum number of expressions of a statement that is planned again.
+const EXPRESSIONS_MAX: usize = 1000;
+
+/// A copy of a statement, to plan it again. `None` for a large one.
+pub(super) fn if_small(statement: &Statement) -> Option<Statement> {
+    let Statement::Statement(ast) = statement else { return None };
+    let mut count = 0;
+    let counted = visit_expressions(ast.as_ref(), |_| {
+        count += 1;
+        if count > EXPRESSIONS_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    counted.is_continue().then(|| statement.clone())
+}
+
 /// The error with the types of the arguments, if it is about a missing function.
 pub(super) async fn with_arguments(
     mut state: SessionState,
-    statement: Statement,
+    statement: Option<Statement>,
     stated: Vec<Option<DataType>>,
     error: QueryError,
 ) -> QueryError {
     let Some(name) = error.missing_function().map(str::to_owned) else { return error };
+    let Some(statement) = statement else { return error };
     let is_known =
         state.scalar_functions().contains_key(&name) || state.aggregate_functions().contains_key(&name);
     if !is_known && state.window_functions().contains_key(&name) {

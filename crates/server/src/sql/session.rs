@@ -34,7 +34,7 @@ use super::catalog::{PUBLIC, catalogs};
 use super::dialect::{Typed, translated};
 use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
-use super::missing::with_arguments;
+use super::missing::{if_small, with_arguments};
 use super::results::{Bounds, Ending, start, stoppable};
 use super::turns::{Turn, Turns};
 use super::types::CatalogTypes;
@@ -380,9 +380,10 @@ impl Session {
                 _ => QueryError::from(error),
             })?;
             expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
-            let plan = match statement_to_plan(&state, translated(statement.clone())?).await {
+            let again = if_small(&statement);
+            let plan = match statement_to_plan(&state, translated(statement)?).await {
                 Ok(plan) => plan,
-                Err(error) => return Err(with_arguments(state, statement, Vec::new(), error.into()).await),
+                Err(error) => return Err(with_arguments(state, again, Vec::new(), error.into()).await),
             };
             expanded::check_plan(&plan, &limits)?;
             Ok(plan)
@@ -405,10 +406,11 @@ impl Session {
         let planning = async move {
             expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
             let types = Arc::new(CatalogTypes);
-            let written = translated(statement.clone())?;
+            let again = if_small(&statement);
+            let written = translated(statement)?;
             let plan = match plan_with_types(&state, written, stated.clone(), types).await {
                 Ok(plan) => plan,
-                Err(error) => return Err(with_arguments(state, statement, stated, error.into()).await),
+                Err(error) => return Err(with_arguments(state, again, stated, error.into()).await),
             };
             expanded::check_plan(&plan, &limits)?;
             Ok(plan)
