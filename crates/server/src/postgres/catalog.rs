@@ -293,7 +293,7 @@ fn is_parameter(expr: &Expr) -> bool {
 }
 
 fn is_zero(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if number.to_string() == "0")
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if *number == "0")
 }
 
 fn is_called(function: &ObjectName, name: &str) -> bool {

@@ -28,6 +28,9 @@ const SCALE_MIN: i8 = 16;
 /// Digits behind the point of a product that the query engine computes exactly.
 pub(crate) const SCALE_MAX: i8 = 38;
 
+/// A whole number, and its digits behind the point.
+type Scaled = (i128, i8);
+
 static QUOTIENT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let compute = |args: &ScalarFunctionArgs| computed(args, divided);
     Arc::new(Function { name: "numeric_div", takes: two_decimals, gives: quotient_type, compute }.immutable())
@@ -126,10 +129,7 @@ pub(super) fn average_type(of: &DataType) -> DataType {
 }
 
 /// Computes each row from two whole numbers, their digits behind the point and those of the result.
-fn computed(
-    args: &ScalarFunctionArgs,
-    of: fn((i128, i8), (i128, i8), i8) -> Result<i128>,
-) -> Result<ColumnarValue> {
+fn computed(args: &ScalarFunctionArgs, of: fn(Scaled, Scaled, i8) -> Result<i128>) -> Result<ColumnarValue> {
     let to = scale(args.return_field.data_type());
     let arrays: Vec<ArrayRef> =
         args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<_>>()?;
@@ -144,7 +144,7 @@ fn computed(
 }
 
 /// The quotient with `to` digits behind the point of two whole numbers with their digits.
-pub(super) fn divided((a, left): (i128, i8), (b, right): (i128, i8), to: i8) -> Result<i128> {
+pub(super) fn divided((a, left): Scaled, (b, right): Scaled, to: i8) -> Result<i128> {
     if b == 0 {
         return Err(ArrowError::DivideByZero.into());
     }
@@ -156,7 +156,7 @@ pub(super) fn divided((a, left): (i128, i8), (b, right): (i128, i8), to: i8) -> 
     fits(a.and_then(|a| rounded_long(a, i256::from_i128(b))))
 }
 
-fn multiplied((a, left): (i128, i8), (b, right): (i128, i8), to: i8) -> Result<i128> {
+fn multiplied((a, left): Scaled, (b, right): Scaled, to: i8) -> Result<i128> {
     let product = i256::from_i128(a).checked_mul(i256::from_i128(b));
     let less = i256::from_i128(10).checked_pow((left + right - to).unsigned_abs().into());
     fits(product.zip(less).and_then(|(product, less)| rounded_long(product, less)))
