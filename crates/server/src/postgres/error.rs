@@ -4,6 +4,7 @@ use pgwire::error::{ErrorInfo, PgWireError};
 
 use crate::access::AccessError;
 use crate::sql::QueryError;
+use crate::values::ValueError;
 
 /// An error that ends the statement. The connection continues.
 pub(crate) fn error(sqlstate: &str, text: impl Into<String>) -> PgWireError {
@@ -49,6 +50,12 @@ pub(crate) fn located(failed: PgWireError, sql: &str) -> PgWireError {
     match failed {
         PgWireError::ApiError(_) => PgWireError::UserError(Box::new(info(failed, sql))),
         failed => failed,
+    }
+}
+
+impl From<ValueError> for PgWireError {
+    fn from(failed: ValueError) -> Self {
+        QueryError::from(failed).into()
     }
 }
 

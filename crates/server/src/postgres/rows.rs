@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use futures::StreamExt;
 use pgwire::api::portal::Format;
 use pgwire::api::results::FieldInfo;
-use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::error::PgWireResult;
 use pgwire::messages::data::{DataRow, RowDescription};
 use pgwire::types::format::FormatOptions;
 
@@ -101,7 +101,7 @@ impl Rows {
     fn encode(&self, batch: RecordBatch) -> PgWireResult<Vec<DataRow>> {
         let batch = told(batch, &self.schema, &self.fields)?;
         let encoded = catch_unwind(AssertUnwindSafe(|| encode(&self.fields, &batch)));
-        encoded.unwrap_or_else(|_| Err(QueryError::panicked())).map_err(PgWireError::from)
+        Ok(encoded.map_err(|_| QueryError::panicked())??)
     }
 }
 

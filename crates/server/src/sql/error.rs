@@ -12,6 +12,7 @@ use super::sqlstate::{REPLACED, sqlstate};
 use super::text::{Place, syntax_error};
 use super::{Stop, Tables};
 use crate::access::where_set;
+use crate::values::ValueError;
 
 /// The query engine's messages about a subquery that it cannot rewrite to a join.
 const NOT_JOINED: [&str; 7] = [
@@ -181,6 +182,12 @@ impl QueryError {
             more.hint = Some(format!("Perhaps you meant to reference the table \"{similar}\"."));
         }
         self
+    }
+}
+
+impl From<ValueError> for QueryError {
+    fn from(error: ValueError) -> Self {
+        QueryError::other(error.sqlstate, error.text)
     }
 }
 

@@ -16,11 +16,10 @@ use serde_json::Value;
 
 use super::QueryError;
 use super::ast::text;
+use crate::values::JSON;
 
 /// The only column.
 const QUERY_PLAN: &str = "QUERY PLAN";
-/// A mark of columns with JSON, in the metadata of a field.
-const JSON: &str = "coscan.json";
 /// The row of the engine's plan that runs.
 const PHYSICAL: &str = "physical_plan";
 /// Options of PostgreSQL that are refused.
@@ -50,11 +49,6 @@ pub(crate) fn explained(plan: &LogicalPlan) -> Option<Explained> {
 /// The columns of a plan's result.
 pub(crate) fn columns(plan: &LogicalPlan) -> SchemaRef {
     explained(plan).map_or_else(|| Arc::clone(plan.schema().inner()), Explained::columns)
-}
-
-/// Returns true for a column with JSON.
-pub(crate) fn is_json(field: &Field) -> bool {
-    field.metadata().contains_key(JSON)
 }
 
 impl Explained {

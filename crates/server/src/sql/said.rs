@@ -12,8 +12,8 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::parser::ParserError;
 
 use super::columns::type_names;
-use super::objects::type_number;
 use super::text::Place;
+use super::type_numbers::type_number;
 
 /// Names of the engine's parts before a message.
 const PREFIXES: [&str; 21] = [

@@ -24,9 +24,9 @@ use datafusion::arrow::temporal_conversions::MICROSECONDS_IN_DAY;
 use pgwire::api::Type;
 
 use super::decimal::{self, Whole};
+use super::error::{Result, ValueError, error};
 use super::interval::{self, Interval};
-use super::{Result, Style, error, float, nested, times, told_type};
-use crate::sql::QueryError;
+use super::{Style, float, nested, times, told_type};
 
 /// Writes the value of a row that is not NULL.
 type Put = Box<dyn Fn(usize, &mut BytesMut) -> Result<()>>;
@@ -77,7 +77,7 @@ impl Column {
     }
 }
 
-fn wrong(failed: datafusion::arrow::error::ArrowError) -> QueryError {
+fn wrong(failed: datafusion::arrow::error::ArrowError) -> ValueError {
     error("22000", failed.to_string())
 }
 

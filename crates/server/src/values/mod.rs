@@ -9,11 +9,13 @@
 //! | `column` | all: the writer of a column, and numbers, texts and bytes |
 //! | `decimal`, `float` | numbers with a point |
 //! | `times`, `interval` | dates, times of day, timestamps; intervals |
+//! | `error` | a value that cannot be written or read |
 //! | `nested` | lists and structs |
 //! | `numeric` | numbers with a point, from either format |
 
 mod column;
 mod decimal;
+mod error;
 mod float;
 mod interval;
 mod nested;
@@ -33,15 +35,18 @@ use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::messages::data::DataRow;
 use pgwire::types::format::FormatOptions;
 
-use crate::sql::{QueryError, is_json};
 use column::Column;
+pub(crate) use error::ValueError;
+use error::{Result, error};
 use interval::IntervalStyle;
 use times::DateStyle;
 
-type Result<T> = std::result::Result<T, QueryError>;
+/// The key in the metadata of a field whose texts are JSON.
+pub(crate) const JSON: &str = "coscan.json";
 
-fn error(sqlstate: &'static str, text: impl Into<String>) -> QueryError {
-    QueryError::other(sqlstate, text)
+/// Returns true for a column with JSON.
+pub(crate) fn is_json(field: &Field) -> bool {
+    field.metadata().contains_key(JSON)
 }
 
 /// The type of a column that the client gets.

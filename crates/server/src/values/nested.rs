@@ -3,7 +3,8 @@
 use bytes::{BufMut, BytesMut};
 
 use super::column::Column;
-use super::{Result, with_length};
+use super::error::Result;
+use super::with_length;
 
 /// A list in PostgreSQL's text form.
 pub(super) fn list_text(elements: &Column, range: std::ops::Range<usize>, out: &mut BytesMut) -> Result<()> {

@@ -3,8 +3,7 @@
 use datafusion::arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use datafusion::common::ScalarValue;
 
-use super::{Result, error};
-use crate::sql::QueryError;
+use super::error::{Result, ValueError, error};
 
 /// A number: `digits` times a power of ten.
 struct Number {
@@ -87,11 +86,11 @@ impl Number {
     }
 }
 
-fn too_long() -> QueryError {
+fn too_long() -> ValueError {
     error("22003", format!("a numeric can have at most {DECIMAL128_MAX_PRECISION} digits"))
 }
 
-fn not_a_number() -> QueryError {
+fn not_a_number() -> ValueError {
     error("22003", "numerics that are no number are not supported: use double precision")
 }
 

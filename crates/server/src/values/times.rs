@@ -10,8 +10,7 @@ use chrono::{DateTime, Offset, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::temporal_conversions::MICROSECONDS_IN_DAY;
 
-use super::{Result, error};
-use crate::sql::QueryError;
+use super::error::{Result, ValueError, error};
 
 /// From the start of Unix time to PostgreSQL's epoch, 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
@@ -94,7 +93,7 @@ pub(super) fn fraction(microseconds: u64) -> String {
     }
 }
 
-fn date_is_wrong(days: i32) -> QueryError {
+fn date_is_wrong(days: i32) -> ValueError {
     let year = Day::of(days.into()).year;
     error("22008", format!("date out of range: the year {year} is none of PostgreSQL's"))
 }

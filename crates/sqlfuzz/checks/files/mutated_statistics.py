@@ -138,7 +138,9 @@ def zero_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
             continue
         code = "<f" if leaf.physical() == f.FLOAT else "<d"
         for field, zero in ((f.MIN, 0.0), (f.MAX, -0.0), (f.OLD_MIN, 0.0), (f.OLD_MAX, -0.0)):
-            if field in fields and struct.unpack(code, get(fields, field))[0] == 0:
+            # Another change may have left too few bytes.
+            bound = get(fields, field, b"")
+            if len(bound) == struct.calcsize(code) and struct.unpack(code, bound)[0] == 0:
                 fields[field] = f.binary(struct.pack(code, zero))
                 done = True
     return done

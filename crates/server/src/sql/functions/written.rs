@@ -13,6 +13,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 
 use super::declared::Function;
+use crate::sql::QueryError;
 use crate::values::texts;
 
 static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
@@ -57,7 +58,8 @@ fn zone(args: &ScalarFunctionArgs) -> Option<Tz> {
 }
 
 fn written(of: &ArrayRef, zone: Option<Tz>) -> Result<ArrayRef> {
-    let texts = texts(of, zone).map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let texts =
+        texts(of, zone).map_err(|error| DataFusionError::External(Box::new(QueryError::from(error))))?;
     Ok(Arc::new(texts))
 }
 

@@ -105,7 +105,8 @@ fn written(of: &ArrayRef) -> Result<Vec<Option<String>>> {
             })
         }
         kind => {
-            let texts = texts(of, None).map_err(|error| DataFusionError::External(Box::new(error)))?;
+            let texts = texts(of, None)
+                .map_err(|error| DataFusionError::External(Box::new(QueryError::from(error))))?;
             let value = |text: &str| match kind {
                 DataType::Boolean => (if text == "t" { "true" } else { "false" }).to_owned(),
                 kind if kind.is_numeric() && text.ends_with(|c: char| c.is_ascii_digit()) => text.to_owned(),
