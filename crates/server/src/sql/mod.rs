@@ -56,6 +56,7 @@ mod registry;
 mod results;
 mod said;
 mod session;
+mod shown;
 mod size;
 mod slices;
 mod sqlstate;
@@ -69,7 +70,7 @@ mod watched;
 mod work;
 
 pub(crate) use columns::modifier;
-pub(crate) use dialect::{bytea, compared, shown, shown_schema};
+pub(crate) use dialect::{bytea, compared};
 pub use error::{More, QueryError};
 pub(crate) use explain::columns as result_columns;
 pub(crate) use functions::POSTGRES_VERSION;
@@ -85,4 +86,5 @@ pub use tables::{Tables, TablesChange};
 pub(crate) use text::with_numbered_parameters;
 pub(crate) use tiers::open_tiers;
 
+pub(crate) use shown::{shown, shown_schema};
 pub(crate) use type_numbers::type_number;

@@ -12,6 +12,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::parser::ParserError;
 
 use super::columns::type_names;
+use super::shown::shown;
 use super::text::Place;
 use super::type_numbers::type_number;
 
@@ -172,7 +173,7 @@ fn no_column(field: &Column, valid: &[Column]) -> Said {
     }
     let mut found: Vec<(usize, String)> = Vec::new();
     for column in valid.iter().filter(|column| table.is_none() || of_table(column)) {
-        let (name, wanted) = (super::shown(&column.name), field.name.as_str());
+        let (name, wanted) = (shown(&column.name), field.name.as_str());
         let distance = levenshtein(name, wanted);
         let shown = match &column.relation {
             Some(relation) => format!("\"{}.{name}\"", relation.table()),
@@ -384,7 +385,7 @@ fn clause(text: &str) -> Option<Said> {
     if text.contains("must appear in the GROUP BY clause")
         && let Some(name) = between(text, "column \"", "\"")
     {
-        let name = super::shown(name);
+        let name = shown(name);
         let place = Place::Column(name.split('.').map(str::to_owned).collect());
         let text = format!(
             "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"

@@ -34,7 +34,6 @@ use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
 
 pub(crate) use arrays::{ALL, ANY, array_elements, compared};
 pub(crate) use bytes::bytea;
-pub(crate) use names::{shown, shown_schema};
 pub(crate) use numbers::Numbers;
 pub(crate) use typed::Typed;
 

@@ -8,33 +8,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use coscan_upstream::REPEATED as MARK;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, DataType, Distinct, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
     TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField,
 };
 
 use crate::sql::ast::{folded, number};
-
-/// The name that clients get.
-pub(crate) fn shown(name: &str) -> &str {
-    name.split_once(MARK).map_or(name, |(name, _)| name)
-}
-
-/// The columns with the names that clients get.
-pub(crate) fn shown_schema(schema: &SchemaRef) -> SchemaRef {
-    if schema.fields().iter().all(|field| !field.name().contains(MARK)) {
-        return schema.clone();
-    }
-    let fields = schema.fields().iter().map(|field| match shown(field.name()) {
-        name if name.len() == field.name().len() => field.clone(),
-        name => Arc::new(field.as_ref().clone().with_name(name)),
-    });
-    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
-}
 
 /// Names the columns of a query.
 pub(super) fn name_columns(query: &mut Query) {
@@ -335,11 +316,5 @@ mod tests {
             name_columns(&mut query);
             assert_eq!(query.to_string().replace(MARK, "|"), other, "{sql}");
         }
-    }
-
-    #[test]
-    fn marks_are_not_shown() {
-        assert_eq!(shown(&format!("a{MARK}2")), "a");
-        assert_eq!(shown("a"), "a");
     }
 }
