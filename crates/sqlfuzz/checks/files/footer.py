@@ -60,6 +60,8 @@ class Footer:
         self.path, self.body = path, bytearray(data[: -8 - length])
         # Readers find some faults by the writer's name, so later changes must not set another one.
         self.keeps_writer = False
+        # Whether something lies between column chunks or behind them that the footer does not state.
+        self.has_gaps = False
         self.fields, _ = read_struct(data, len(data) - 8 - length)
 
     def save(self) -> None:

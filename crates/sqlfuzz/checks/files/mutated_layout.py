@@ -86,6 +86,7 @@ def no_page_index(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     for _, chunk, _ in chunks:
         for field in fields:
             chunk.pop(field, None)
+    footer.has_gaps |= bool(chunks)
     return bool(chunks)
 
 
@@ -136,6 +137,7 @@ def pages_missing_from_index(footer: Footer, draw: random.Random, _rows: pa.Tabl
 def page_index_changed(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     """An index without counts of nulls, without an order of pages, or with NaN bounds."""
     how, done = draw.choice(["no null counts", "no order", "not a number", "places"]), False
+    footer.has_gaps = True
     for _, chunk, leaf in chosen_chunks(footer, draw, has_page_index):
         offsets = read_struct(bytes(footer.body), get(chunk, f.OFFSET_INDEX))[0]
         pages = read_struct(bytes(footer.body), get(chunk, f.COLUMN_INDEX))[0]

@@ -86,9 +86,9 @@ def deprecated_bounds(footer: Footer, draw: random.Random, rows: pa.Table) -> bo
 
 
 def has_gaps(footer: Footer) -> bool:
-    """Whether there is something else between column chunks: polars writes their metadata there. A reader takes it for pages if it does
-    not know that the writer's sizes are right (PARQUET-816)."""
-    return f.get(footer.fields, f.CREATED_BY, b"").startswith(b"Polars")
+    """Whether there is something else between column chunks, or behind them: polars writes their metadata there. A reader takes it for
+    pages if it does not know that the writer's sizes are right (PARQUET-816)."""
+    return footer.has_gaps or f.get(footer.fields, f.CREATED_BY, b"").startswith(b"Polars")
 
 
 @mutation(weight=3)
