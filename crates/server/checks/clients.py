@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .server import TARGET, VENV, Missing, Server, client_packages, generate
+from .served import Served
+from .server import TARGET, VENV, Missing
 
 #: Versions of SQLAlchemy: the last of 1.4, the first and the last of 2.0, and that of the environment, the newest.
 SQLALCHEMY = ["1.4.54", "2.0.0", "2.0.58", None]
@@ -88,17 +86,12 @@ def with_sqlalchemy(driver: str, port: int) -> None:
     asyncio.run(main())
 
 
-class Libraries(unittest.TestCase):
+class Libraries(Served):
     """A server where every client may read."""
 
     @classmethod
     def setUpClass(cls):
-        client_packages()
-        cls.data = Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.data)
-        generate(cls.data)
-        cls.server = Server(data=cls.data)
-        cls.addClassCleanup(cls.server.stop)
+        super().setUpClass()
         cls.url = f"postgresql://coscan@127.0.0.1:{cls.server.port}/db"
 
     def test_sqlalchemy(self):

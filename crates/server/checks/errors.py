@@ -13,7 +13,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from .server import Server, client_packages, free_port, generate
+from .served import Served
+from .server import free_port
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 
@@ -157,21 +158,16 @@ class PostgreSQL:
         shutil.rmtree(self.folder)
 
 
-class Errors(unittest.TestCase):
+class Errors(Served):
     """Both servers, with equal tables."""
 
     @classmethod
     def setUpClass(cls):
         if not (PROGRAMS / "postgres").exists():
             raise unittest.SkipTest("PostgreSQL 15 is missing: install postgresql-15")
-        client_packages()
+        super().setUpClass()
         import psycopg
 
-        cls.data = Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.data)
-        generate(cls.data)
-        cls.server = Server(data=cls.data)
-        cls.addClassCleanup(cls.server.stop)
         cls.postgresql = PostgreSQL()
         cls.addClassCleanup(cls.postgresql.stop)
         ours = psycopg.connect(host="127.0.0.1", port=cls.server.port, user="coscan", dbname="postgres", autocommit=True)

@@ -22,23 +22,15 @@ from pathlib import Path
 
 from . import startup
 from .wire import field, statement
+from .served import Served
 from .server import COSCAN, VENV, Missing, Server, client_packages, free_port, generate, jdbc_jar, node_modules, wait_for
 
 HERE = Path(__file__).parent
 ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000000000)"
 
 
-class Clients(unittest.TestCase):
+class Clients(Served):
     """A server where every client may read."""
-
-    @classmethod
-    def setUpClass(cls):
-        client_packages()
-        cls.data = Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.data)
-        generate(cls.data)
-        cls.server = Server(data=cls.data)
-        cls.addClassCleanup(cls.server.stop)
 
     def psql(self, *commands: str, **environment: str) -> str:
         if not shutil.which("psql"):

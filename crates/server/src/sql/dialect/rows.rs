@@ -57,8 +57,7 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
         };
         return match (columns, numbered) {
             (Some(columns), false) => {
-                let of = list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                *factor = each(&name, columns, &of, alias.take())?;
+                *factor = each(&name, columns, &listed(list), alias.take())?;
                 Ok(())
             }
             (_, true) => Err(QueryError::unsupported(format!("WITH ORDINALITY of {name} is not supported"))),
@@ -66,11 +65,10 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
         };
     };
     if name != SERIES {
-        let args: Vec<String> = list.iter().map(ToString::to_string).collect();
         let list = match (of_list, &list[..]) {
             ("unnest", [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))]) => list_of(array),
             ("unnest", _) => return Err(QueryError::unsupported("unnest takes one array")),
-            (of_list, _) => format!("{of_list}({})", args.join(", ")),
+            (of_list, _) => format!("{of_list}({})", listed(list)),
         };
         *factor = subquery(&name, &list, alias.take(), numbered)?;
         return Ok(());
@@ -114,17 +112,20 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
         }
         return Ok(());
     }
-    let args: Vec<String> = list.iter().map(ToString::to_string).collect();
-    *factor = subquery(SERIES, &format!("{SERIES}({})", args.join(", ")), alias.take(), numbered)?;
+    *factor = subquery(SERIES, &format!("{SERIES}({})", listed(list)), alias.take(), numbered)?;
     Ok(())
+}
+
+/// Arguments or elements as text.
+fn listed<T: ToString>(parts: &[T]) -> String {
+    parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The text of an array. The query engine does not plan a literal with columns of tables before it.
 fn list_of(array: &Expr) -> String {
     match array {
         Expr::Array(of) if !of.elem.is_empty() => {
-            let elements: Vec<String> = of.elem.iter().map(ToString::to_string).collect();
-            format!("make_array({})", elements.join(", "))
+            format!("make_array({})", listed(&of.elem))
         }
         array => array.to_string(),
     }

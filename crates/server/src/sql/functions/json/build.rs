@@ -3,7 +3,6 @@
 //!
 //! A text is a JSON string, unless [`AS_JSON`] marks it as JSON.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StructArray};
@@ -124,26 +123,7 @@ fn written(of: &ArrayRef) -> Result<Vec<Option<String>>> {
 
 /// A JSON string.
 fn quoted(text: &str) -> String {
-    let mut string = String::with_capacity(text.len() + 2);
-    string.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => string.push_str("\\\""),
-            '\\' => string.push_str("\\\\"),
-            '\n' => string.push_str("\\n"),
-            '\r' => string.push_str("\\r"),
-            '\t' => string.push_str("\\t"),
-            '\u{8}' => string.push_str("\\b"),
-            '\u{c}' => string.push_str("\\f"),
-            c if c < ' ' => {
-                // A write to a text cannot fail.
-                let _ = write!(string, "\\u{:04x}", u32::from(c));
-            }
-            c => string.push(c),
-        }
-    }
-    string.push('"');
-    string
+    serde_json::Value::from(text).to_string()
 }
 
 fn columns(args: &ScalarFunctionArgs) -> Result<Vec<Vec<Option<String>>>> {
