@@ -28,9 +28,9 @@ use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion::prelude::SessionContext;
 use object_store::ObjectStore;
 
@@ -181,7 +181,10 @@ impl TableProvider for OddTable {
         let builder = FileScanConfigBuilder::new(listed.object_store_url.clone(), source)
             .with_file_groups(self.groups(listed))
             .with_projection_indices(projection.cloned())?
-            .with_limit(limit.filter(|_| self.odd.node.is_none()));
+            .with_limit(limit.filter(|_| self.odd.node.is_none()))
+            // DataFusion splits the files of a scan that declares nothing, also below a node that does not
+            // want it.
+            .with_output_partitioning(self.odd.node.map(|_| Partitioning::UnknownPartitioning(1)));
         let builder = match self.odd.statistics {
             _ if self.odd.row_numbers || self.odd.chosen || self.odd.node.is_some() => builder,
             Told::Exactly => builder.with_statistics(listed.statistics()),
@@ -226,7 +229,7 @@ impl OddTable {
             files.flat_map(|(of_group, file)| self.described(file, at + of_group == 0)).collect::<Vec<_>>()
         });
         if self.odd.node.is_some() {
-            // Plain DataFusion gives rows in one order only with one partition.
+            // Plain DataFusion repeats the order of rows only with one partition.
             let mut files: Vec<PartitionedFile> = groups.flatten().collect();
             files.sort_by_key(|file| {
                 (file.object_meta.location.clone(), file.range.as_ref().map(|range| range.start))
