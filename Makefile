@@ -40,7 +40,8 @@ CHECKED = --config .cargo/checked.toml --locked --release --workspace
 
 # The comparisons with DuckDB and PostgreSQL and the tests of the server take the program that the tests before them have built.
 test: check model-check ## Everything that must pass: check, tests, docs
-	$(CARGO) test $(CHECKED)
+	@if command -v python3 >/dev/null; then CARGO=$(CARGO) python3 packaging/run_tests.py && $(CARGO) test $(CHECKED) --doc; else \
+		$(CARGO) test $(CHECKED); fi
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory packaging/tests
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
@@ -104,7 +105,7 @@ TIMES ?= 20
 BESIDE ?= 8
 .PHONY: test-busy
 test-busy: tools ## All tests TIMES times beside BESIDE programs that keep the processors busy
-	CARGO=$(CARGO) python3 packaging/test_busy.py --times $(TIMES) --beside $(BESIDE) $(if $(PROCESSORS),--processors $(PROCESSORS))
+	CARGO=$(CARGO) python3 packaging/run_tests.py --jobs 1 --times $(TIMES) --beside $(BESIDE) $(if $(PROCESSORS),--processors $(PROCESSORS))
 
 # For the whole workspace, so that dependencies have the features they were built with for the program.
 bench-decisions: tools ## Cost of a scheduling decision
