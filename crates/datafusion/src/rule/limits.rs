@@ -44,8 +44,8 @@ fn wanting(
     if let Some(leaf) = node.downcast_ref::<DataSourceExec>() {
         let scan = leaf.data_source().downcast_ref::<CScan>();
         let wanting = scan.and_then(|scan| {
-            let (column, _) = eligibility::clustering_column(scan.config(), column)?;
-            Some(scan.clone().with_wanted_first(WantedFirst { column, descending }))
+            let (column, data_type) = eligibility::clustering_column(scan.config(), column)?;
+            Some(scan.clone().with_wanted_first(WantedFirst { column, data_type, descending }))
         });
         return Ok(wanting.map(|scan| DataSourceExec::from_data_source(scan) as _));
     }

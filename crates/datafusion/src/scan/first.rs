@@ -6,6 +6,8 @@
 use std::cmp::Ordering;
 
 use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 
@@ -17,6 +19,8 @@ use crate::scan::plan::ScanPlan;
 pub(crate) struct WantedFirst {
     /// The column of the files.
     pub(crate) column: String,
+    /// Its type in the table. Files may have another one.
+    pub(crate) data_type: DataType,
     /// Whether the greatest values come first.
     pub(crate) descending: bool,
 }
@@ -53,7 +57,10 @@ impl WantedFirst {
         let parquet = file.metadata.file_metadata().schema_descr();
         let column = StatisticsConverter::try_new(&self.column, &file.physical_schema, parquet).ok()?;
         let row_groups = file.metadata.row_groups();
-        if self.descending { column.row_group_maxes(row_groups) } else { column.row_group_mins(row_groups) }
-            .ok()
+        let values = match self.descending {
+            true => column.row_group_maxes(row_groups),
+            false => column.row_group_mins(row_groups),
+        };
+        cast(&values.ok()?, &self.data_type).ok()
     }
 }

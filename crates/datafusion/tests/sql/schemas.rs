@@ -210,6 +210,31 @@ async fn promoted_columns_are_filtered_by_their_values() {
     expect(numbers.path(), join, &["3", "8"]).await;
 }
 
+/// A limit over an order compares the statistics of files of several types.
+#[tokio::test]
+async fn many_files_of_two_types_have_first_rows() {
+    let values: Vec<i64> = (0..60).map(|at| at * 7919 % 60).collect();
+    let columns: Vec<[(&str, ArrayRef); 1]> = values
+        .iter()
+        .map(|&value| [("x", if value % 3 == 0 { ints(&[value as i32]) } else { longs(&[value]) })])
+        .collect();
+    let names: Vec<String> = (0..values.len()).map(|at| format!("{at:02}.parquet")).collect();
+    let files: Vec<(&str, &[(&str, ArrayRef)])> =
+        names.iter().map(String::as_str).zip(columns.iter().map(|columns| &columns[..])).collect();
+    let folder = folder(&files);
+    let declared = format!(
+        "CREATE EXTERNAL TABLE t (x BIGINT) STORED AS PARQUET LOCATION '{}/'",
+        folder.path().display()
+    );
+    for (name, ctx) in sessions() {
+        ctx.plain_sql(&declared).await.expect("a table");
+        for (order, rows) in [("", ["0", "1", "2"]), ("DESC", ["59", "58", "57"])] {
+            let first = support::rows(&ctx, &format!("SELECT x FROM t ORDER BY x {order} LIMIT 3")).await;
+            assert_eq!(first.expect("rows"), rows, "{name}");
+        }
+    }
+}
+
 /// DataFusion 55 drops the digits of a constant that a coarser unit lacks.
 #[tokio::test]
 async fn times_of_different_units_are_compared_exactly() {
