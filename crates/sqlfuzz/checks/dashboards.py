@@ -115,6 +115,40 @@ class Draw:
             lambda: f"date '2024-03-31' {self.pick(['+', '-'])} small", lambda: "d - date '2024-01-01'", lambda: "d + interval '1 day'", lambda: "make_interval(hours => small)",
             lambda: "to_timestamp(bytes % 1000000000)", lambda: f"extract({self.pick(PARTS)} from {t})", lambda: "coalesce(amount, 0)", lambda: "nullif(host, '')", lambda: "sign(amount)",
             lambda: f"{self.pick(['floor', 'ceil', 'abs', 'trunc', 'sqrt', 'ln'])}(abs(amount) + 1)", lambda: "power(small, 2)", lambda: "small::numeric(10, 2)", lambda: "cpu::bigint % 10",
+            *[self.fraction] * 5, *[self.json] * 3, *[self.text] * 3, *[self.operator] * 3,
+        )
+
+    def fraction(self) -> str:
+        """Constants with a fraction, which are numeric."""
+        n = self.pick(["amount", "cpu", "bytes", "small", "n"])
+        return self.of(
+            lambda: f"{n} {self.pick(['*', '/', '+', '-'])} {self.pick(['2.5', '0.1', '1e2', '1.50'])}", lambda: f"round({n} * {self.pick(['2.5', '0.5', '0.25'])})", lambda: f"(small * {self.pick(['2.5', '1.50'])})::text",
+            lambda: f"round({self.pick(['amount', 'small', 'n'])} * 1.125, {self.pick([0, 1, 2])})", lambda: f"coalesce({n}, 0.5)", lambda: f"CASE WHEN flag THEN {n} ELSE {self.pick(['0.5', '1.25'])} END",
+            lambda: f"{self.pick(['greatest', 'least'])}({n}, 2.5, small)", lambda: f"(small * 2.5)::{self.pick(['int', 'bigint', 'float', 'numeric(6, 1)'])}", lambda: f"{self.pick(['ceil', 'floor', 'trunc', 'abs', 'sign'])}({self.pick(['amount', 'small', 'n'])} * -0.7)",
+            lambda: "interval '1 hour' * 2.5", lambda: "small % 2.5", lambda: "2.5 = small / 2.0", lambda: f"to_char(small * 1.5, '{self.pick(['990.00', 'FM90.9'])}')", lambda: "concat(small * 1.50, '%')",
+        )
+
+    def json(self) -> str:
+        of = "attrs::jsonb"
+        return self.of(
+            lambda: f"{of} || '{{\"zz\": 1.50, \"env\": null}}'::jsonb", lambda: f"{of} - '{self.pick(['env', 'none'])}'", lambda: f"{of} @> '{{\"env\": \"prod\"}}'", lambda: f"'{{\"n\": {{\"x\": 1}}}}'::jsonb <@ {of}",
+            lambda: f"jsonb_set({of}, '{{n,x}}', '9')", lambda: f"jsonb_pretty({of})", lambda: f"{of}->'tags'->-1", lambda: f"{of}->'tags'->>-2", lambda: f"{of}->'tags' @> '\"a\"'", lambda: f"({of}->'tags') - 0",
+            lambda: f"jsonb_strip_nulls({of} || '{{\"q\": null}}'::jsonb)", lambda: "array_to_json(ARRAY[small, n])", lambda: f"jsonb_typeof({of}->'n')",
+        )
+
+    def text(self) -> str:
+        return self.of(
+            lambda: f"regexp_split_to_array(host, '{self.pick(['-', '[^a-z]+', ''])}')", lambda: f"regexp_substr(host, '{self.pick(['[0-9]+', '[a-z]+', 'x'])}')", lambda: "(regexp_match(host, '([a-z]+)-([0-9])'))[2]",
+            lambda: f"quote_literal({self.pick(['host', 'attrs', 'n'])})", lambda: "quote_nullable(host)", lambda: f"num_{self.pick(['nulls', 'nonnulls'])}(host, cpu, amount)", lambda: "format('%2$s %1$-6s|%1$6s|', host, n)",
+            lambda: "host || small", lambda: "small || '/' || amount", lambda: "U&'\\00e4' || host", lambda: "replace('A0EEBC999c0b4ef8bb6d6bb9bd380a11', '9', '1')::uuid::text",
+        )
+
+    def operator(self) -> str:
+        return self.of(
+            lambda: f"(ts, {self.pick(['interval', 'timestamp'])} '{{}}') OVERLAPS (timestamp '2024-03-31', timestamp '{self.pick(['2024-03-31', '2024-10-27', '2023-01-01'])}')".replace("interval '{}'", "interval '1 day'").replace("'{}'", "'2024-06-01'"),
+            lambda: f"(ARRAY[small, 2, 3])[{self.pick(['2:', ':2', '2:3', ':'])}]::text", lambda: f"{self.pick(['~', '@ '])}small", lambda: f"small {self.pick(['#', '&', '|', '<<'])} 3", lambda: "ARRAY[small, 1] && ARRAY[2, 3]", lambda: "ARRAY[small, 1] @> ARRAY[1]",
+            lambda: f"{self.pick(['n', 'small', 'bytes', 'cpu'])} {self.pick(['+', '-', '*', '/'])} '{self.pick(['2', '3'])}'", lambda: "ts + '1 day'", lambda: "ts - '2024-01-01'", lambda: "d - '2024-01-01'", lambda: "isfinite(ts)",
+            lambda: "make_timestamptz(2024, 3, 31, 2, 30, 1.5, 'Europe/Berlin')", lambda: "interval '1-2' year to month", lambda: "small>-1", lambda: "|/ abs(small)", lambda: "pg_size_pretty(bytes)",
         )
 
     def aggregate(self) -> str:
@@ -127,7 +161,8 @@ class Draw:
             lambda: f"percentile_cont({self.pick([0.5, 0.95])}) WITHIN GROUP (ORDER BY {n})", lambda: f"percentile_disc(0.9) WITHIN GROUP (ORDER BY {n})", lambda: "mode() WITHIN GROUP (ORDER BY small)",
             lambda: f"{self.pick(['stddev', 'variance', 'stddev_pop'])}({self.pick(['small', 'amount'])})", lambda: "string_agg(DISTINCT host, ',' ORDER BY host)", lambda: "string_agg(small::text, '' ORDER BY n)",
             lambda: "array_agg(DISTINCT small ORDER BY small)", lambda: "bool_or(flag)", lambda: "every(small > 0)", lambda: "corr(small, n)", lambda: "max(amount) / nullif(min(amount), 0)", lambda: "sum(amount / 7)",
-            lambda: "sum(amount)::text", lambda: "avg(amount)::numeric(10, 3)",
+            lambda: "sum(amount)::text", lambda: "avg(amount)::numeric(10, 3)", lambda: f"sum({self.pick(['small', 'n', 'amount'])} * {self.pick(['0.1', '2.5'])})", lambda: f"avg({self.pick(['small', 'amount'])} * 0.3)",
+            lambda: "sum(CASE WHEN flag THEN 1.0 ELSE 0.5 END)", lambda: "round(sum(small) * 1.5)", lambda: "coalesce(sum(amount), 0.0)", lambda: f"{self.pick(['json', 'jsonb'])}_object_agg(n, host ORDER BY n)",
         )
 
     def condition(self) -> str:
@@ -137,6 +172,8 @@ class Draw:
             lambda: "host ILIKE 'WEB%'", lambda: "host IN ('db', 'web-1')", lambda: "host = ANY(ARRAY['db', ''])", lambda: "host ~ '^web-[12]$'", lambda: "amount > 100.5", lambda: "flag IS NOT TRUE", lambda: "small BETWEEN 1 AND 5",
             lambda: "attrs::json->>'env' = 'prod'", lambda: "extract(hour from ts) < 3", lambda: "tz > timestamptz '2024-03-31 01:00+01'", lambda: "(host, ts) IN (SELECT host, max(ts) FROM metrics GROUP BY host)",
             lambda: f"date_trunc('day', {t}) = '2024-03-31'", lambda: "host IS NOT NULL", lambda: "small <> ALL('{1,2}')", lambda: "d = '2024-03-31'", lambda: "NOT flag", lambda: "amount::text LIKE '%.50'",
+            lambda: f"{self.pick(['cpu', 'amount', 'small', 'n'])} {self.pick(['>', '<=', '<>'])} {self.pick(['2.5', '12.5', '0.1'])}", lambda: "small>-1", lambda: "amount * 1.1 > 100.25", lambda: "small IN (1, 2.0, 3.5)",
+            lambda: "attrs::jsonb @> '{\"env\": \"prod\"}'", lambda: "n BETWEEN 10.5 AND 200.5",
         )
 
     def where(self) -> str:
@@ -190,6 +227,10 @@ class Draw:
             lambda: "SELECT n, jsonb_build_object('h', host, 'a', amount, 't', ts, 'e', attrs::jsonb->'env') FROM metrics",
             lambda: "SELECT n, json_build_object('h', host, 's', small, 'f', flag), to_json(ts), json_build_array(small, NULL, cpu) FROM metrics",
             lambda: f"SELECT json_object_keys(attrs::json) AS k, count(*) FROM metrics GROUP BY 1",
+            lambda: f"SELECT n, (regexp_matches(host, '([a-z])', '{self.pick(['', 'g'])}'))[1] FROM metrics WHERE n < 50",
+            lambda: "SELECT regexp_split_to_table(host, '-') AS part, count(*) FROM metrics GROUP BY 1",
+            lambda: "SELECT m.n, p FROM metrics m, regexp_split_to_table(m.host, '-') p WHERE m.n < 50",
+            lambda: "SELECT count(*) FROM metrics TABLESAMPLE BERNOULLI (100)",
         )
 
     def nested(self) -> str:

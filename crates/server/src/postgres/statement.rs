@@ -4,7 +4,6 @@
 //! rewrites them. Some of its rewrites change the meaning of a query, so they apply only to statements that read no
 //! table of the user; see `touches_tables`.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ use super::copy::{self, CopyFormat};
 use super::objects;
 use super::regclass;
 use crate::sql::ast::folded;
-use crate::sql::{QueryError, Session, check_nesting};
+use crate::sql::{QueryError, Session, check_collations, check_nesting, with_separate_signs};
 
 /// A statement, with a plan if the query engine runs it.
 #[derive(Clone, Debug)]
@@ -75,8 +74,7 @@ pub(crate) async fn read(session: &Arc<Session>, sql: &str) -> Result<Vec<Parsed
 }
 
 fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
-    let sql = objects::replaced(sql).unwrap_or(sql);
-    let mut sql = Cow::Borrowed(sql);
+    let mut sql = with_separate_signs(objects::replaced(sql).unwrap_or(sql));
     let mut plain = Parser::parse_sql(&PostgreSqlDialect {}, &sql);
     if plain.is_err()
         && let Some(other) = without_collations(&sql)
@@ -85,6 +83,8 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
         sql = other.into();
     }
     if let Ok(statements) = &mut plain {
+        // The rewrites for catalogs leave out collations.
+        check_collations(statements)?;
         let numbers = statements.iter().any(|statement| touches_tables(session, statement));
         let named = regclass::named(statements, &|name| is_relation(session, name), numbers)?;
         if objects::resolved(statements)? || named {

@@ -70,7 +70,7 @@ mod watched;
 mod work;
 
 pub(crate) use columns::modifier;
-pub(crate) use dialect::{bytea, compared};
+pub(crate) use dialect::{bytea, check_collations, compared};
 pub use error::{More, QueryError};
 pub(crate) use explain::columns as result_columns;
 pub(crate) use functions::POSTGRES_VERSION;
@@ -83,7 +83,7 @@ pub(crate) use session::Unread;
 pub use session::{Run, Session, SessionBase};
 pub(crate) use tables::Sources;
 pub use tables::{Tables, TablesChange};
-pub(crate) use text::with_numbered_parameters;
+pub(crate) use text::{with_numbered_parameters, with_separate_signs};
 pub(crate) use tiers::open_tiers;
 
 pub(crate) use shown::{shown, shown_schema};

@@ -173,6 +173,8 @@ impl SessionBase {
             .with_extension(Arc::new(Viewer { user: user.name.clone(), admin: user.role.admin }));
         // Timestamps with a zone need a zone, and now() is such a timestamp.
         config.options_mut().execution.time_zone.get_or_insert_with(|| "+00:00".to_owned());
+        // 2.5 is numeric, and round(2.5) is 3.
+        config.options_mut().sql_parser.parse_float_as_decimal = true;
         config.set_extension(Arc::new(TierUser(user.name.clone())));
         if let Some(options) = config.options_mut().extensions.get_mut::<CoscanOptions>() {
             options.administrator = user.role.admin;

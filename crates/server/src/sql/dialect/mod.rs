@@ -10,9 +10,12 @@
 //! | `rows` | functions that return rows, in FROM |
 //! | `typed` | casts and calls that depend on types; it calls `literals` |
 //! | `numbers` | division and multiplication of decimals |
+//! | `operators` | operators that are functions, slices of arrays |
+//! | `sample` | TABLESAMPLE |
 //! | `bytes` | bytes written as text |
 //!
-//! `names` and `forms` change the parsed statement; `forms` calls `fetch`, `arrays` and `rows`. `numbers` plans expressions.
+//! `names` and `forms` change the parsed statement; `forms` calls `fetch`, `arrays`, `operators`, `rows` and `sample`. `numbers`
+//! plans expressions.
 //! `typed` changes the plan, where all types are known.
 
 mod arrays;
@@ -23,7 +26,9 @@ mod interval;
 mod literals;
 mod names;
 mod numbers;
+mod operators;
 mod rows;
+mod sample;
 mod typed;
 
 use std::ops::ControlFlow;
@@ -34,6 +39,7 @@ use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
 
 pub(crate) use arrays::{ALL, ANY, array_elements, compared};
 pub(crate) use bytes::bytea;
+pub(crate) use forms::check_collations;
 pub(crate) use numbers::Numbers;
 pub(crate) use typed::Typed;
 

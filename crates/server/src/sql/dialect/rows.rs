@@ -185,8 +185,8 @@ fn each(
     derived(&format!("SELECT unnest({keys}({of})) AS key, unnest({values}({of})) AS value"), alias)
 }
 
-/// A subquery in FROM. Its arguments may refer to tables before it.
-fn derived(sql: &str, alias: TableAlias) -> Result<TableFactor, QueryError> {
+/// A subquery in FROM. It may refer to tables before it.
+pub(super) fn derived(sql: &str, alias: TableAlias) -> Result<TableFactor, QueryError> {
     let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql);
     let query = parser.and_then(|mut parser| parser.parse_query());
     let subquery: Box<Query> = query.map_err(|error| QueryError::other("42601", error.to_string()))?;

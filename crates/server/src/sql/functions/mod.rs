@@ -13,6 +13,7 @@
 //! | `justify` | an interval with its hours as days |
 //! | `clock` | the current time; the type of a value |
 //! | `latest` | a cache of one parsed text |
+//! | `matches` | matches of regular expressions as lists |
 //! | `make` | a date, a time or an interval from numbers |
 //! | `numeric` | quotients and products of decimals; casts to a decimal without stated digits |
 //! | `ordered` | the value at a place among ordered ones |
@@ -40,6 +41,7 @@ mod json;
 mod justify;
 mod latest;
 mod make;
+mod matches;
 mod numeric;
 mod ordered;
 mod own;
@@ -63,6 +65,7 @@ use super::Registry;
 use super::activity::Viewer;
 pub(crate) use json::{AS_JSON, EXPONENT_MAX};
 pub(crate) use justify::whole_days;
+pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};
 pub(crate) use numeric::{SCALE_MAX, product, quotient, rint};
 pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(super) use syntax::with_syntax;
@@ -162,6 +165,7 @@ pub(crate) fn register(context: &SessionContext) {
     json::register(context);
     justify::register(context);
     make::register(context);
+    matches::register(context);
     numeric::register(context);
     ordered::register(context);
     template::register(context);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::functions::datetime::date_part;
@@ -98,6 +98,35 @@ fn is_part(expr: &Expr) -> bool {
     }
 }
 
+/// The type of a text constant that is an operand of arithmetic beside another type: `n + '2'`, `at - '2024-01-01'`,
+/// `at + '1 day'`.
+fn read_as(op: &BinaryOperator, constant: &Expr, beside: &DataType) -> Option<DataType> {
+    let Expr::Literal(value, _) = constant else { return None };
+    value.try_as_str()??;
+    match (op, beside) {
+        (BinaryOperator::Plus, DataType::Timestamp(..)) => {
+            Some(DataType::Interval(IntervalUnit::MonthDayNano))
+        }
+        (BinaryOperator::Minus, DataType::Timestamp(..) | DataType::Date32) => Some(beside.clone()),
+        (
+            BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Multiply
+            | BinaryOperator::Divide
+            | BinaryOperator::Modulo,
+            beside,
+        ) if beside.is_integer() || beside.is_floating() => Some(beside.clone()),
+        (
+            BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply | BinaryOperator::Divide,
+            DataType::Decimal128(..),
+        ) => {
+            let digits = value.try_as_str()??.trim().split_once('.').map_or(0, |(_, digits)| digits.len());
+            Some(DataType::Decimal128(38, i8::try_from(digits).ok().filter(|digits| *digits <= 20)?))
+        }
+        _ => None,
+    }
+}
+
 impl ExprPlanner for Postgres {
     fn plan_binary_op(
         &self,
@@ -117,6 +146,15 @@ impl ExprPlanner for Postgres {
         };
         if let Some(planned) = self.planned(&expr, &left, &right) {
             return Ok(PlannerResult::Planned(planned));
+        }
+        if let Some(planned) = json::contained(&expr, &left, &right) {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        if let Some(of) = read_as(&expr.op, &expr.left, &right) {
+            expr.left = cast(expr.left, of);
+        }
+        if let Some(of) = read_as(&expr.op, &expr.right, &left) {
+            expr.right = cast(expr.right, of);
         }
         let time = DataType::Timestamp(TimeUnit::Nanosecond, None);
         match expr.op {

@@ -2,31 +2,135 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use datafusion::arrow::array::{Array, AsArray, Int32Array, StringArray};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::{Result, exec_err};
+use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::functions_nested::string::array_to_string_udf;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
-    create_udf,
 };
 use datafusion::prelude::SessionContext;
 
 use super::SETTINGS;
 use super::answer::anything;
+use super::declared::Function;
+use crate::sql::QueryError;
+
+/// Maximum width of a value in `format`.
+const WIDTH_MAX: usize = 1000;
 
 /// Settings whose SET has an effect. A function in a query cannot set them. Tools set others at their start.
 const DO_SOMETHING: [&str; 4] = ["statement_timeout", "timezone", "datestyle", "intervalstyle"];
 
-pub(super) fn register(context: &SessionContext) {
-    let pretty = Arc::new(|arguments: &[ColumnarValue]| {
-        let sizes = ColumnarValue::values_to_arrays(arguments)?.swap_remove(0);
-        let texts = sizes.as_primitive::<Int64Type>().iter().map(|size| size.map(size_pretty));
-        Ok(ColumnarValue::Array(Arc::new(texts.collect::<StringArray>()) as ArrayRef))
+const TEXT: fn(&[DataType]) -> DataType = |_| DataType::Utf8;
+
+const FUNCTIONS: [Function; 6] = [
+    Function { name: "pg_size_pretty", takes: size, gives: TEXT, compute: sizes },
+    Function { name: "quote_literal", takes: one, gives: TEXT, compute: |args| quoted(args, None) },
+    Function { name: "quote_nullable", takes: one, gives: TEXT, compute: |args| quoted(args, Some("NULL")) },
+    Function { name: "uuid_text", takes: one, gives: TEXT, compute: uuids },
+    Function { name: "num_nulls", takes: any, gives: |_| DataType::Int32, compute: |args| nulls(args, true) },
+    Function {
+        name: "num_nonnulls",
+        takes: any,
+        gives: |_| DataType::Int32,
+        compute: |args| nulls(args, false),
+    },
+];
+
+fn size(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [of] if of.is_numeric() || of.is_null() => Ok(vec![DataType::Int64]),
+        _ => plan_err!("pg_size_pretty() takes a number of bytes"),
+    }
+}
+
+fn one(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [_] => Ok(vec![DataType::Utf8]),
+        _ => plan_err!("this function takes one value"),
+    }
+}
+
+fn any(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [] => plan_err!("this function takes one value or more"),
+        types => Ok(types.to_vec()),
+    }
+}
+
+fn sizes(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let sizes = args.args[0].to_array(args.number_rows)?;
+    let texts = sizes.as_primitive::<Int64Type>().iter().map(|size| size.map(size_pretty));
+    Ok(ColumnarValue::Array(Arc::new(texts.collect::<StringArray>())))
+}
+
+/// Texts as constants of SQL.
+fn quoted(args: &ScalarFunctionArgs, null: Option<&str>) -> Result<ColumnarValue> {
+    let texts = args.args[0].to_array(args.number_rows)?;
+    let quoted = texts.as_string::<i32>().iter().map(|text| match text {
+        Some(text) => Some(constant(text)),
+        None => null.map(str::to_owned),
     });
-    let types = vec![DataType::Int64];
-    context.register_udf(create_udf("pg_size_pretty", types, DataType::Utf8, Volatility::Immutable, pretty));
+    Ok(ColumnarValue::Array(Arc::new(quoted.collect::<StringArray>())))
+}
+
+fn constant(text: &str) -> String {
+    let begin = if text.contains('\\') { "E'" } else { "'" };
+    format!("{begin}{}'", text.replace('\'', "''").replace('\\', r"\\"))
+}
+
+/// The texts of universally unique identifiers as PostgreSQL writes them.
+fn uuids(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let texts = args.args[0].to_array(args.number_rows)?;
+    let written = |text: Option<&str>| text.map(|text| uuid(text).ok_or_else(|| no_uuid(text))).transpose();
+    let written = texts.as_string::<i32>().iter().map(written).collect::<Result<StringArray>>()?;
+    Ok(ColumnarValue::Array(Arc::new(written)))
+}
+
+fn no_uuid(text: &str) -> DataFusionError {
+    let error = QueryError::other("22P02", format!("invalid input syntax for type uuid: \"{text}\""));
+    DataFusionError::External(Box::new(error))
+}
+
+/// An identifier of 32 digits. Braces may surround it, and a hyphen may follow each fourth digit.
+fn uuid(text: &str) -> Option<String> {
+    let inside = match text.strip_prefix('{') {
+        Some(rest) => rest.strip_suffix('}')?,
+        None => text,
+    };
+    let (mut written, mut digits) = (String::with_capacity(36), 0);
+    for c in inside.chars() {
+        if c == '-' && digits % 4 == 0 && digits > 0 && digits < 32 {
+            continue;
+        }
+        if !c.is_ascii_hexdigit() || digits == 32 {
+            return None;
+        }
+        if matches!(digits, 8 | 12 | 16 | 20) {
+            written.push('-');
+        }
+        written.push(c.to_ascii_lowercase());
+        digits += 1;
+    }
+    (digits == 32).then_some(written)
+}
+
+/// The number of arguments that are NULL, or that are not.
+fn nulls(args: &ScalarFunctionArgs, null: bool) -> Result<ColumnarValue> {
+    let columns = args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+    let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
+    let is_null = |of: &Option<NullBuffer>, row: usize| of.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let count = |row: usize| nulls.iter().filter(|of| is_null(of, row) == null).count() as i32;
+    Ok(ColumnarValue::Array(Arc::new(
+        (0..args.number_rows).map(|row| Some(count(row))).collect::<Int32Array>(),
+    )))
+}
+
+pub(super) fn register(context: &SessionContext) {
+    FUNCTIONS.into_iter().for_each(|function| context.register_udf(function.immutable()));
     let of_arrays = array_to_string_udf();
     for (name, kind) in [
         ("current_setting", Kind::Setting),
@@ -50,43 +154,69 @@ fn size_pretty(bytes: i64) -> String {
     format!("{size} {}", UNITS[unit])
 }
 
-/// `format` of PostgreSQL: `%s`, `%I`, `%L` and `%%`.
+/// `format` of PostgreSQL: `%s`, `%I`, `%L` and `%%`, with the number of an argument (`%2$s`) and a width (`%-8s`).
 fn formatted(pattern: &str, values: &[Option<&str>]) -> Result<String> {
-    let (mut text, mut values) = (String::new(), values.iter());
-    let mut rest = pattern.chars();
-    while let Some(c) = rest.next() {
-        if c != '%' {
-            text.push(c);
-            continue;
-        }
-        let kind = rest.next();
-        if kind == Some('%') {
+    let (mut text, mut next) = (String::new(), 0);
+    let mut rest = pattern;
+    while let Some((plain, directive)) = rest.split_once('%') {
+        text.push_str(plain);
+        if let Some(behind) = directive.strip_prefix('%') {
             text.push('%');
+            rest = behind;
             continue;
         }
-        let Some(value) = values.next() else {
+        let (place, directive) = match number(directive) {
+            (Some(place), behind) if behind.starts_with('$') => (Some(place), &behind[1..]),
+            _ => (None, directive),
+        };
+        let (to_left, directive) = match directive.strip_prefix('-') {
+            Some(behind) => (true, behind),
+            None => (false, directive),
+        };
+        let (width, directive) = number(directive);
+        let at = match place {
+            Some(0) => return exec_err!("format specifies argument 0, but arguments are numbered from 1"),
+            Some(place) => place - 1,
+            None => next,
+        };
+        let mut letters = directive.chars();
+        let kind = letters.next();
+        rest = letters.as_str();
+        if !matches!(kind, Some('s' | 'I' | 'L')) {
+            return exec_err!("format() supports %s, %I, %L and %% only");
+        }
+        let Some(value) = values.get(at) else {
             return exec_err!("too few arguments for format(): each %s, %I and %L needs one");
         };
-        match (kind, value) {
-            (Some('s'), value) => text.push_str(value.unwrap_or_default()),
-            (Some('I'), Some(name)) => {
-                let plain = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
-                let quoted = name.is_empty()
-                    || name.starts_with(|c: char| c.is_ascii_digit())
-                    || !name.chars().all(plain);
-                text.push_str(&if quoted {
-                    format!("\"{}\"", name.replace('"', "\"\""))
-                } else {
-                    (*name).to_owned()
-                });
-            }
-            (Some('L'), Some(value)) => text.push_str(&format!("'{}'", value.replace('\'', "''"))),
-            (Some('L'), None) => text.push_str("NULL"),
+        next = at + 1;
+        let value = match (kind, value) {
+            (Some('I'), Some(name)) => identifier(name),
             (Some('I'), None) => return exec_err!("null values cannot be formatted as an SQL identifier"),
-            _ => return exec_err!("format() supports %s, %I, %L and %% only"),
+            (Some('L'), Some(value)) => constant(value),
+            (Some('L'), None) => "NULL".to_owned(),
+            (_, value) => value.unwrap_or_default().to_owned(),
+        };
+        let blanks = " ".repeat(width.unwrap_or(0).min(WIDTH_MAX).saturating_sub(value.chars().count()));
+        match to_left {
+            true => text.extend([value, blanks]),
+            false => text.extend([blanks, value]),
         }
     }
+    text.push_str(rest);
     Ok(text)
+}
+
+/// The number at the begin of a text, and the rest.
+fn number(text: &str) -> (Option<usize>, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (text[..end].parse().ok(), &text[end..])
+}
+
+/// A name with quotes if it needs them.
+fn identifier(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
+    let needs = name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(plain);
+    if needs { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.to_owned() }
 }
 
 /// The computation of a function.
@@ -199,6 +329,28 @@ mod tests {
     fn formats_quote() {
         let text = formatted("%s %I %I %L%%", &[Some("a"), Some("b_1"), Some("C\"d"), Some("it's")]).unwrap();
         assert_eq!(text, "a b_1 \"C\"\"d\" 'it''s'%");
+        let text = formatted("[%2$s|%s|%-3s|%3s]", &[Some("a"), Some("b"), Some("c"), Some("d")]);
+        assert!(text.is_err(), "the third directive takes the argument behind the third");
+        let text = formatted("[%2$s|%1$-3s|%1$3L]", &[Some("a"), Some("b")]).unwrap();
+        assert_eq!(text, "[b|a  |'a']");
         assert!(formatted("%s", &[]).is_err() && formatted("%d", &[None]).is_err());
+    }
+
+    #[test]
+    fn identifiers_are_written_alike() {
+        let written = Some("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11".to_owned());
+        for text in [
+            "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11",
+            "{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}",
+            "a0eebc999c0b4ef8bb6d6bb9bd380a11",
+            "a0ee-bc99-9c0b-4ef8-bb6d-6bb9-bd38-0a11",
+        ] {
+            assert_eq!(uuid(text), written);
+        }
+        for text in
+            ["", "a0eebc99", "{a0eebc999c0b4ef8bb6d6bb9bd380a11", "a0eebc999c0b4ef8bb6d6bb9bd380a11-", "x"]
+        {
+            assert_eq!(uuid(text), None, "{text}");
+        }
     }
 }

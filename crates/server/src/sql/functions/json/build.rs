@@ -63,7 +63,7 @@ fn mark(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 }
 
 /// Each value as JSON; `None` for NULL.
-fn written(of: &ArrayRef) -> Result<Vec<Option<String>>> {
+pub(super) fn written(of: &ArrayRef) -> Result<Vec<Option<String>>> {
     let list = |values: &ArrayRef, place: &dyn Fn(usize) -> std::ops::Range<usize>| {
         let elements = written(values)?;
         let array = |row: usize| {
@@ -146,22 +146,30 @@ fn of_values(args: &ScalarFunctionArgs, binary: bool) -> Result<ColumnarValue> {
 
 fn objects(args: &ScalarFunctionArgs, binary: bool) -> Result<ColumnarValue> {
     let columns = columns(args)?;
-    let object = |row: usize| {
-        let mut pairs = Vec::new();
-        for pair in columns.chunks_exact(2) {
-            let name = match &pair[0][row] {
-                Some(name) if name.starts_with('"') => name.clone(),
-                Some(name) => quoted(name),
-                None => {
-                    let error = QueryError::other("22004", "null value not allowed for object key");
-                    return Err(DataFusionError::External(Box::new(error)));
-                }
-            };
-            pairs.push(format!("{name} : {}", pair[1][row].as_deref().unwrap_or("null")));
-        }
-        Ok(Some(format!("{{{}}}", pairs.join(", "))))
+    let row = |row: usize| {
+        let pairs = columns.chunks_exact(2).map(|pair| (pair[0][row].as_deref(), pair[1][row].as_deref()));
+        object(pairs).map(Some)
     };
-    finished((0..args.number_rows).map(object), binary)
+    finished((0..args.number_rows).map(row), binary)
+}
+
+/// An object of names and values that are JSON.
+///
+/// # Errors
+///
+/// If a name is NULL.
+pub(super) fn object<'a>(pairs: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>) -> Result<String> {
+    let pair = |(name, value): (Option<&str>, Option<&str>)| match name {
+        Some(name) => {
+            let name = if name.starts_with('"') { name.to_owned() } else { quoted(name) };
+            Ok(format!("{name} : {}", value.unwrap_or("null")))
+        }
+        None => {
+            let error = QueryError::other("22004", "null value not allowed for object key");
+            Err(DataFusionError::External(Box::new(error)))
+        }
+    };
+    Ok(format!("{{{}}}", pairs.map(pair).collect::<Result<Vec<_>>>()?.join(", ")))
 }
 
 fn arrays(args: &ScalarFunctionArgs, binary: bool) -> Result<ColumnarValue> {

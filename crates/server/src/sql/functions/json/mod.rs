@@ -6,12 +6,14 @@
 //! | `jsonb` | writes it in the form of jsonb |
 //! | `build` | makes it from values |
 //! | `rows` | lists its parts |
+//! | `change` | changes and compares whole values |
 //!
 //! There are no JSON types: a value is a text, and each function that inspects it parses it again. `x::json` is the
 //! same text, or an error if it is not JSON. `x::jsonb` is the text that PostgreSQL would write. A part of a text is
 //! returned as it is written there, so parts of jsonb have the form of jsonb.
 
 mod build;
+mod change;
 mod jsonb;
 mod rows;
 mod tokens;
@@ -69,7 +71,7 @@ const FUNCTIONS: [Function; 10] = [
 
 /// Registers the functions.
 pub(super) fn register(context: &SessionContext) {
-    let all = FUNCTIONS.into_iter().chain(build::FUNCTIONS).chain(rows::FUNCTIONS);
+    let all = FUNCTIONS.into_iter().chain(build::FUNCTIONS).chain(rows::FUNCTIONS).chain(change::FUNCTIONS);
     all.for_each(|function| context.register_udf(function.immutable()));
 }
 
@@ -93,6 +95,17 @@ pub(super) fn planned(expr: &RawBinaryExpr) -> Result<Option<Expr>> {
         _ => return Ok(None),
     };
     Ok(Some(function.immutable().call(vec![text(&expr.left), right])))
+}
+
+/// `@>` or `<@` of two texts with JSON.
+pub(super) fn contained(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
+    let texts = is_text(left) && is_text(right);
+    let (all, some) = match expr.op {
+        BinaryOperator::AtArrow if texts => (&expr.left, &expr.right),
+        BinaryOperator::ArrowAt if texts => (&expr.right, &expr.left),
+        _ => return None,
+    };
+    Some(change::CONTAINS.immutable().call(vec![text(all), text(some)]))
 }
 
 /// An operand. A parameter is a text.

@@ -1,0 +1,93 @@
+//! Operators that the query engine plans as functions or as other operators, and slices of arrays.
+
+use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, DataType, Expr, Subscript, UnaryOperator};
+
+use super::forms::is_json;
+use crate::sql::ast::{binary, call, nested, number, text};
+
+/// An index beyond every array.
+const BEYOND: &str = "2147483647";
+
+/// The expression in place of such an operator. Fills in the bounds of a slice.
+pub(super) fn replaced(expr: &mut Expr) -> Option<Expr> {
+    match expr {
+        Expr::UnaryOp { op, expr } => {
+            let of = expr.as_ref().clone();
+            Some(match op {
+                // All bits of -1 are set.
+                UnaryOperator::BitwiseNot => {
+                    nested(binary(nested(of), BinaryOperator::PGBitwiseXor, minus_one()))
+                }
+                UnaryOperator::PGAbs => call("abs", vec![of]),
+                UnaryOperator::PGSquareRoot => call("sqrt", vec![of]),
+                UnaryOperator::PGCubeRoot => call("cbrt", vec![of]),
+                _ => return None,
+            })
+        }
+        Expr::BinaryOp { left, op, right } => match op {
+            BinaryOperator::PGOverlap => {
+                Some(call("array_has_any", vec![left.as_ref().clone(), right.as_ref().clone()]))
+            }
+            BinaryOperator::StringConcat if both_json(left, right) => {
+                Some(call("jsonb_concat", vec![left.as_ref().clone(), right.as_ref().clone()]))
+            }
+            BinaryOperator::Minus if is_json(left) => {
+                Some(call("jsonb_delete", vec![left.as_ref().clone(), right.as_ref().clone()]))
+            }
+            BinaryOperator::Overlaps => match (left.as_ref(), right.as_ref()) {
+                (Expr::Tuple(one), Expr::Tuple(other)) => overlap(one, other),
+                _ => None,
+            },
+            _ => None,
+        },
+        Expr::CompoundFieldAccess { access_chain, .. } => {
+            for access in access_chain {
+                if let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) = access {
+                    lower_bound.get_or_insert_with(|| number("1"));
+                    upper_bound.get_or_insert_with(|| number(BEYOND));
+                }
+            }
+            None
+        }
+        _ => None,
+    }
+}
+
+fn minus_one() -> Expr {
+    nested(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) })
+}
+
+/// Returns whether `||` joins two values of JSON. A text beside one is read as JSON.
+fn both_json(left: &Expr, right: &Expr) -> bool {
+    let fits = |of: &Expr| is_json(of) || text(of).is_some();
+    (is_json(left) || is_json(right)) && fits(left) && fits(right)
+}
+
+/// `(begin, end) OVERLAPS (begin, end)`. Ends may come first, and an end may be an interval. A period does not have
+/// its end, unless it has no length.
+fn overlap(one: &[Expr], other: &[Expr]) -> Option<Expr> {
+    let period = |of: &[Expr]| {
+        let [begin, end] = of else { return None };
+        let end = match end {
+            span if is_interval(span) => nested(binary(begin.clone(), BinaryOperator::Plus, span.clone())),
+            end => end.clone(),
+        };
+        let ends = || vec![begin.clone(), end.clone()];
+        Some((call("least", ends()), call("greatest", ends())))
+    };
+    let ((begin, end), (other_begin, other_end)) = (period(one)?, period(other)?);
+    let together = binary(begin.clone(), BinaryOperator::Eq, other_begin.clone());
+    let before = binary(begin, BinaryOperator::Lt, other_end);
+    let behind = binary(other_begin, BinaryOperator::Lt, end);
+    let shared = nested(binary(before, BinaryOperator::And, behind));
+    Some(nested(binary(together, BinaryOperator::Or, shared)))
+}
+
+fn is_interval(of: &Expr) -> bool {
+    match of {
+        Expr::Interval(_) => true,
+        Expr::Nested(of) => is_interval(of),
+        Expr::Cast { data_type, .. } => matches!(data_type, DataType::Interval { .. }),
+        _ => false,
+    }
+}

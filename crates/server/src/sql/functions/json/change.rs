@@ -1,0 +1,395 @@
+//! Changes and tests of whole jsonb values: `@>`, `||`, `-`, `jsonb_set`, `jsonb_strip_nulls`, `jsonb_pretty`, and
+//! `json_object_agg`, which makes an object of two lists.
+//!
+//! Arguments are brought into the form of jsonb first, so equal values have equal texts but for numbers.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+
+use super::build::{object, written};
+use super::tokens::{Kind, members, unescaped};
+use super::{Lists, TEXT, is_text, normal, one_text, two_texts};
+use crate::sql::QueryError;
+use crate::sql::arguments::{Numbers, Texts};
+use crate::sql::functions::declared::Function;
+
+/// `@>`.
+pub(super) const CONTAINS: Function =
+    Function { name: "jsonb_contains", takes: two_texts, gives: |_| DataType::Boolean, compute: contained };
+
+/// The functions.
+pub(super) const FUNCTIONS: [Function; 8] = [
+    CONTAINS,
+    Function { name: "jsonb_concat", takes: two_texts, gives: TEXT, compute: concatenated },
+    Function { name: "jsonb_delete", takes: text_and_part, gives: TEXT, compute: deleted },
+    Function { name: "jsonb_set", takes: set_types, gives: TEXT, compute: set },
+    Function {
+        name: "jsonb_strip_nulls",
+        takes: one_text,
+        gives: TEXT,
+        compute: |args| of_text(args, stripped),
+    },
+    Function { name: "jsonb_pretty", takes: one_text, gives: TEXT, compute: |args| of_text(args, pretty) },
+    Function { name: "json_of_lists", takes: two_lists, gives: TEXT, compute: |args| of_lists(args, false) },
+    Function { name: "jsonb_of_lists", takes: two_lists, gives: TEXT, compute: |args| of_lists(args, true) },
+];
+
+fn text_and_part(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [of, part] if is_text(of) && part.is_integer() => Ok(vec![DataType::Utf8View, DataType::Int64]),
+        types => two_texts(types),
+    }
+}
+
+fn set_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [of, DataType::List(_) | DataType::Utf8 | DataType::Utf8View, new, rest @ ..]
+            if is_text(of) && is_text(new) && matches!(rest, [] | [DataType::Boolean]) =>
+        {
+            let list = DataType::new_list(DataType::Utf8, true);
+            Ok([DataType::Utf8View, list, DataType::Utf8View]
+                .into_iter()
+                .chain(rest.iter().cloned())
+                .collect())
+        }
+        _ => plan_err!("jsonb_set() takes a jsonb, a path, a jsonb, and whether to create what is missing"),
+    }
+}
+
+fn two_lists(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [DataType::List(_), DataType::List(_)] => Ok(types.to_vec()),
+        _ => plan_err!("this function takes the names and the values of an object"),
+    }
+}
+
+/// Applies a function of jsonb to each text.
+fn of_text(args: &ScalarFunctionArgs, of: fn(&str) -> Result<String>) -> Result<ColumnarValue> {
+    let texts = Texts::of(&args.args[0])?;
+    let row = |row: usize| texts.get(row).map(|text| of(&normal(text)?)).transpose();
+    rows(args.number_rows, row)
+}
+
+fn rows(count: usize, of: impl Fn(usize) -> Result<Option<String>>) -> Result<ColumnarValue> {
+    let texts = (0..count).map(of).collect::<Result<StringArray>>()?;
+    let texts: ArrayRef = Arc::new(texts);
+    Ok(ColumnarValue::Array(cast(&texts, &DataType::Utf8View)?))
+}
+
+/// A member of an object, or an element of an array, as it is written. Only a member has a name.
+type Part<'a> = (Option<&'a str>, &'a str);
+
+fn parts(json: &str) -> Result<(Kind, Vec<Part<'_>>)> {
+    let mut found = Vec::new();
+    let kind = members(json, |name, value| {
+        found.push((name, value));
+        Ok(())
+    })?;
+    Ok((kind, found))
+}
+
+fn contained(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (all, some) = (Texts::of(&args.args[0])?, Texts::of(&args.args[1])?);
+    let row = |row: usize| {
+        let pair = all.get(row).zip(some.get(row));
+        pair.map(|(all, some)| contains(&normal(all)?, &normal(some)?, true)).transpose()
+    };
+    let rows = (0..args.number_rows).map(row).collect::<Result<BooleanArray>>()?;
+    Ok(ColumnarValue::Array(Arc::new(rows)))
+}
+
+/// Returns whether one value contains another: objects by their members, arrays by their elements in any order. At
+/// the top an array contains its elements.
+fn contains(all: &str, some: &str, top: bool) -> Result<bool> {
+    let ((kind, of), (wanted_kind, wanted)) = (parts(all)?, parts(some)?);
+    Ok(match (kind, wanted_kind) {
+        (Kind::Object, Kind::Object) => {
+            for (name, value) in wanted {
+                let same = of.iter().find(|(other, _)| *other == name);
+                if !same.map_or(Ok(false), |(_, of)| contains(of, value, false))? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        (Kind::Array, Kind::Array) => {
+            for (_, value) in wanted {
+                let mut found = false;
+                for (_, element) in &of {
+                    found = found || contains(element, value, false)?;
+                }
+                if !found {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        (Kind::Array, Kind::Object) => false,
+        (Kind::Array, _) if top => of.iter().any(|(_, element)| same_scalar(element, some)),
+        (Kind::Number, Kind::Number) => same_scalar(all, some),
+        (kind, other) => kind == other && all == some,
+    })
+}
+
+/// Compares two scalars. Numbers are equal whatever zeros end them.
+fn same_scalar(one: &str, other: &str) -> bool {
+    let trimmed = |of: &str| match of.contains('.') && !of.starts_with('"') {
+        true => of.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => of.to_owned(),
+    };
+    trimmed(one) == trimmed(other)
+}
+
+fn joined(kind: Kind, parts: &[Part<'_>]) -> Result<String> {
+    let written = parts.iter().map(|(name, value)| match name {
+        Some(name) => format!("{name}: {value}"),
+        None => (*value).to_owned(),
+    });
+    let written = written.collect::<Vec<_>>().join(", ");
+    normal(&if kind == Kind::Object { format!("{{{written}}}") } else { format!("[{written}]") })
+}
+
+/// The elements of an array. What is no array is the only element of one.
+fn elements<'a>(kind: Kind, of: Vec<Part<'a>>, whole: &'a str) -> Vec<Part<'a>> {
+    if kind == Kind::Array { of } else { vec![(None, whole)] }
+}
+
+fn concatenated(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (left, right) = (Texts::of(&args.args[0])?, Texts::of(&args.args[1])?);
+    rows(args.number_rows, |row| {
+        let Some((left, right)) = left.get(row).zip(right.get(row)) else { return Ok(None) };
+        let (left, right) = (normal(left)?, normal(right)?);
+        let ((kind, of_left), (other, of_right)) = (parts(&left)?, parts(&right)?);
+        if kind == Kind::Object && other == Kind::Object {
+            return joined(kind, &[of_left, of_right].concat()).map(Some);
+        }
+        let all = [elements(kind, of_left, &left), elements(other, of_right, &right)].concat();
+        joined(Kind::Array, &all).map(Some)
+    })
+}
+
+fn deleted(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let texts = Texts::of(&args.args[0])?;
+    let by_number = args.args[1].data_type().is_integer();
+    let (names, numbers) = match by_number {
+        true => (None, Some(Numbers::of(&args.args[1])?)),
+        false => (Some(Texts::of(&args.args[1])?), None),
+    };
+    rows(args.number_rows, |row| {
+        let Some(text) = texts.get(row) else { return Ok(None) };
+        let text = normal(text)?;
+        let (kind, of) = parts(&text)?;
+        if kind != Kind::Object && kind != Kind::Array {
+            return exec_err!("cannot delete from scalar");
+        }
+        if let Some(numbers) = &numbers {
+            let Some(at) = numbers.get(row) else { return Ok(None) };
+            if kind == Kind::Object {
+                return exec_err!("cannot delete from object using integer index");
+            }
+            let at = if at < 0 { at + of.len() as i64 } else { at };
+            let kept: Vec<_> =
+                (0_i64..).zip(of).filter(|(place, _)| *place != at).map(|(_, part)| part).collect();
+            return joined(kind, &kept).map(Some);
+        }
+        let Some(name) = names.as_ref().and_then(|names| names.get(row)) else { return Ok(None) };
+        let mut kept = Vec::new();
+        for (key, value) in of {
+            // An array loses the strings that are equal to the name.
+            let written = key.unwrap_or(value);
+            if !written.starts_with('"') || unescaped(written)? != name {
+                kept.push((key, value));
+            }
+        }
+        joined(kind, &kept).map(Some)
+    })
+}
+
+fn set(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (texts, paths, new) =
+        (Texts::of(&args.args[0])?, Lists::of(&args.args[1])?, Texts::of(&args.args[2])?);
+    let creates = match args.args.get(3) {
+        Some(creates) => Some(creates.to_array(args.number_rows)?),
+        None => None,
+    };
+    rows(args.number_rows, |row| {
+        let (Some(text), Some(path), Some(new)) = (texts.get(row), paths.get(row), new.get(row)) else {
+            return Ok(None);
+        };
+        let Some(path) = path.into_iter().collect::<Option<Vec<_>>>() else {
+            return exec_err!("path element is null");
+        };
+        let creates = match &creates {
+            Some(creates) if creates.is_null(row) => return Ok(None),
+            Some(creates) => creates.as_boolean().value(row),
+            None => true,
+        };
+        replaced(&normal(text)?, &path, &normal(new)?, creates).map(Some)
+    })
+}
+
+/// The value with another part at the end of a path.
+fn replaced(text: &str, path: &[&str], new: &str, creates: bool) -> Result<String> {
+    let Some((step, rest)) = path.split_first() else { return Ok(text.to_owned()) };
+    let (kind, mut of) = parts(text)?;
+    let (changed, name);
+    let inner = |old: &str| match rest {
+        [] => Ok(new.to_owned()),
+        rest => replaced(old, rest, new, creates),
+    };
+    match kind {
+        Kind::Object => {
+            let mut place = None;
+            for (at, (name, _)) in of.iter().enumerate() {
+                if unescaped(name.unwrap_or("\"\""))? == *step {
+                    place = Some(at);
+                }
+            }
+            name = serde_json::Value::from(*step).to_string();
+            match place {
+                Some(at) => {
+                    changed = inner(of[at].1)?;
+                    of[at].1 = &changed;
+                }
+                None if creates && rest.is_empty() => of.push((Some(&name), new)),
+                None => {}
+            }
+            joined(kind, &of)
+        }
+        Kind::Array => {
+            let Ok(at) = step.parse::<i64>() else {
+                return exec_err!("path element at position 1 is not an integer: \"{step}\"");
+            };
+            let place = if at < 0 { at + of.len() as i64 } else { at };
+            match usize::try_from(place).ok().filter(|at| *at < of.len()) {
+                Some(at) => {
+                    changed = inner(of[at].1)?;
+                    of[at].1 = &changed;
+                }
+                None if creates && rest.is_empty() && place < 0 => of.insert(0, (None, new)),
+                None if creates && rest.is_empty() => of.push((None, new)),
+                None => {}
+            }
+            joined(kind, &of)
+        }
+        _ => exec_err!("cannot set path in scalar"),
+    }
+}
+
+/// The value without members that are null.
+fn stripped(text: &str) -> Result<String> {
+    let (kind, of) = parts(text)?;
+    if kind != Kind::Object && kind != Kind::Array {
+        return Ok(text.to_owned());
+    }
+    let kept = of.into_iter().filter(|(name, value)| name.is_none() || *value != "null");
+    let kept = kept.map(|(name, value)| Ok((name, stripped(value)?))).collect::<Result<Vec<_>>>()?;
+    joined(kind, &kept.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>())
+}
+
+/// The value with a line for each part.
+fn pretty(text: &str) -> Result<String> {
+    fn add(out: &mut String, text: &str, depth: usize) -> Result<()> {
+        let (kind, of) = parts(text)?;
+        let (open, close) = match kind {
+            Kind::Object => ('{', '}'),
+            Kind::Array => ('[', ']'),
+            _ => {
+                out.push_str(text);
+                return Ok(());
+            }
+        };
+        let margin = |out: &mut String, depth: usize| {
+            out.push('\n');
+            out.push_str(&"    ".repeat(depth));
+        };
+        out.push(open);
+        for (at, (name, value)) in of.into_iter().enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            margin(out, depth + 1);
+            if let Some(name) = name {
+                out.push_str(name);
+                out.push_str(": ");
+            }
+            add(out, value, depth + 1)?;
+        }
+        margin(out, depth);
+        out.push(close);
+        Ok(())
+    }
+    let mut out = String::with_capacity(text.len() * 2);
+    add(&mut out, text, 0)?;
+    Ok(out)
+}
+
+/// Objects of the names and values in two lists of each row.
+fn of_lists(args: &ScalarFunctionArgs, binary: bool) -> Result<ColumnarValue> {
+    let (names, values) =
+        (args.args[0].to_array(args.number_rows)?, args.args[1].to_array(args.number_rows)?);
+    let (names, values) = (names.as_list::<i32>(), values.as_list::<i32>());
+    let (all_names, all_values) = (written(names.values())?, written(values.values())?);
+    rows(args.number_rows, |row| {
+        if names.is_null(row) || values.is_null(row) {
+            return Ok(None);
+        }
+        let place = |of: &[i32]| of[row] as usize..of[row + 1] as usize;
+        let (of_names, of_values) = (place(names.value_offsets()), place(values.value_offsets()));
+        if of_names.len() != of_values.len() {
+            let error = QueryError::other("XX000", "an object has as many names as values");
+            return Err(DataFusionError::External(Box::new(error)));
+        }
+        let pairs = all_names[of_names].iter().zip(&all_values[of_values]);
+        let json = object(pairs.map(|(name, value)| (name.as_deref(), value.as_deref())))?;
+        // PostgreSQL writes spaces inside the braces of this aggregate.
+        match binary {
+            true => normal(&json).map(Some),
+            false => Ok(Some(format!("{{ {} }}", &json[1..json.len() - 1]))),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_contain_what_postgres_says() {
+        for (all, some, contains_it) in [
+            (r#"{"a": 1, "b": 2}"#, r#"{"a": 1}"#, true),
+            (r#"{"a": 1}"#, r#"{"a": 1, "b": 2}"#, false),
+            (r#"[1, 2, 3]"#, r#"[3, 1, 1]"#, true),
+            (r#"["a", "b"]"#, r#""a""#, true),
+            (r#""a""#, r#"["a"]"#, false),
+            (r#"{"a": [1, {"b": 1.0}]}"#, r#"{"a": [{"b": 1}]}"#, true),
+            (r#"{"a": {"b": 1}}"#, r#"{"b": 1}"#, false),
+            (r#"[[1]]"#, r#"[1]"#, false),
+            ("1.50", "1.5", true),
+            ("null", "null", true),
+        ] {
+            assert_eq!(contains(all, some, true).unwrap(), contains_it, "{all} @> {some}");
+        }
+    }
+
+    #[test]
+    fn paths_are_set_as_in_postgres() {
+        for (text, path, set) in [
+            (r#"{"a": 1}"#, &["a"][..], r#"{"a": 9}"#),
+            (r#"{"a": 1}"#, &["b"], r#"{"a": 1, "b": 9}"#),
+            (r#"{"a": {"b": 1}}"#, &["a", "b"], r#"{"a": {"b": 9}}"#),
+            (r#"{"a": 1}"#, &["b", "c"], r#"{"a": 1}"#),
+            ("[1, 2]", &["-1"], "[1, 9]"),
+            ("[1, 2]", &["5"], "[1, 2, 9]"),
+            ("[1, 2]", &["-5"], "[9, 1, 2]"),
+        ] {
+            assert_eq!(replaced(text, path, "9", true).unwrap(), set, "{text} {path:?}");
+        }
+        assert!(replaced("1", &["a"], "9", true).is_err() && replaced("[1]", &["a"], "9", true).is_err());
+    }
+}
