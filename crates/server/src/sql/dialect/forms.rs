@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
-    Interval, ObjectName, Query, Select, SelectItem, Statement, TableFactor, TimezoneInfo, TypedString,
-    Value, ValueWithSpan, VisitorMut, visit_expressions, visit_expressions_mut,
+    BinaryOperator, CaseWhen, CastKind, DataType, DateTimeField, DuplicateTreatment, ExactNumberInfo, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
+    Ident, Interval, ObjectName, OrderByExpr, OrderByOptions, Query, Select, SelectItem, Statement,
+    TableFactor, TimezoneInfo, TypedString, Value, ValueWithSpan, VisitorMut, visit_expressions,
+    visit_expressions_mut,
 };
 
 use super::interval::in_words;
@@ -281,6 +282,10 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
         Expr::Function(function) if !matches!(function.args, FunctionArguments::Subquery(_)) => {
             called(function)
         }
+        Expr::Substring { substring_from: Some(pattern), .. } => {
+            operators::change_pattern(pattern);
+            None
+        }
         Expr::Value(ValueWithSpan { value: Value::UnicodeStringLiteral(text), .. }) => {
             Some(literal(text.as_str()))
         }
@@ -449,9 +454,45 @@ fn named_parts(list: &FunctionArgumentList) -> Option<Vec<Expr>> {
     has_names.then_some(parts)
 }
 
+/// Gives lists of different values the order of PostgreSQL, which sorts to find them.
+fn order_distinct(function: &mut Function, name: &str) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct) && list.clauses.is_empty();
+    if let ("array_agg" | "string_agg", true, Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(of)))) =
+        (name, distinct && function.over.is_none(), list.args.first())
+    {
+        let options = OrderByOptions { asc: None, nulls_first: None };
+        let by = OrderByExpr { expr: of.clone(), options, with_fill: None };
+        list.clauses.push(FunctionArgumentClause::OrderBy(vec![by]));
+    }
+}
+
+/// Constant patterns of regular expressions among the arguments of a function.
+fn patterns(function: &mut Function, name: &str) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    if !name.starts_with("regexp_") {
+        return;
+    }
+    let mut args = list.args.iter_mut().skip(1).map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    if let Some(Some(pattern)) = args.next() {
+        operators::change_pattern(pattern);
+    }
+    // The whole match.
+    if let ("regexp_replace", Some(Some(by))) = (name, args.next())
+        && let Some(other) = text(by).filter(|by| by.contains(r"\&")).map(|by| by.replace(r"\&", r"\0"))
+    {
+        *by = literal(other);
+    }
+}
+
 /// Calls of functions with other arguments.
 fn called(function: &mut Function) -> Option<Expr> {
     let name = function.name.to_string().to_ascii_lowercase();
+    order_distinct(function, &name);
+    patterns(function, &name);
     if let Some(json) = made_json(function, &name) {
         return Some(json);
     }
@@ -516,6 +557,11 @@ fn called(function: &mut Function) -> Option<Expr> {
             Some(nested(binary(of, BinaryOperator::Modulo, by)))
         }
         ("date", [time]) => Some(cast((*time).clone(), DataType::Date)),
+        // An empty array has no dimension.
+        ("array_length", [of, dimension]) => {
+            let length = call("array_length", vec![(*of).clone(), (*dimension).clone()]);
+            Some(call("nullif", vec![length, number("0")]))
+        }
         ("make_timestamptz", [parts @ .., zone]) if parts.len() == 6 => {
             let time = call("make_timestamp", parts.iter().map(|part| (*part).clone()).collect());
             Some(call("timezone", vec![(*zone).clone(), time]))

@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, DataType, Expr, Subscript, UnaryOperator};
 
 use super::forms::is_json;
-use crate::sql::ast::{binary, call, nested, number, text};
+use crate::sql::ast::{binary, call, literal, nested, number, text};
 
 /// An index beyond every array.
 const BEYOND: &str = "2147483647";
@@ -31,6 +31,13 @@ pub(super) fn replaced(expr: &mut Expr) -> Option<Expr> {
             BinaryOperator::StringConcat if both_json(left, right) => {
                 Some(call("jsonb_concat", vec![left.as_ref().clone(), right.as_ref().clone()]))
             }
+            BinaryOperator::PGRegexMatch
+            | BinaryOperator::PGRegexIMatch
+            | BinaryOperator::PGRegexNotMatch
+            | BinaryOperator::PGRegexNotIMatch => {
+                change_pattern(right);
+                None
+            }
             BinaryOperator::Minus if is_json(left) => {
                 Some(call("jsonb_delete", vec![left.as_ref().clone(), right.as_ref().clone()]))
             }
@@ -42,15 +49,56 @@ pub(super) fn replaced(expr: &mut Expr) -> Option<Expr> {
         },
         Expr::CompoundFieldAccess { access_chain, .. } => {
             for access in access_chain {
-                if let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) = access {
-                    lower_bound.get_or_insert_with(|| number("1"));
-                    upper_bound.get_or_insert_with(|| number(BEYOND));
+                match access {
+                    AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
+                        lower_bound.get_or_insert_with(|| number("1"));
+                        upper_bound.get_or_insert_with(|| number(BEYOND));
+                    }
+                    // The query engine counts negative places from the end.
+                    AccessExpr::Subscript(Subscript::Index { index }) if !is_place(index) => {
+                        *index = call("greatest", vec![index.clone(), number("0")]);
+                    }
+                    _ => {}
                 }
             }
             None
         }
         _ => None,
     }
+}
+
+/// Brings a constant pattern into the query engine's syntax: a point matches a line's end, too, and words begin at `\m`
+/// and end at `\M`.
+pub(super) fn change_pattern(pattern: &mut Expr) {
+    let Some(written) = text(pattern) else { return };
+    let (mut changed, mut rest, mut has_point) = (String::new(), written.chars(), false);
+    while let Some(c) = rest.next() {
+        has_point |= c == '.';
+        if c != '\\' {
+            changed.push(c);
+            continue;
+        }
+        match rest.next() {
+            Some('m') => changed.push_str(r"\b{start}"),
+            Some('M') => changed.push_str(r"\b{end}"),
+            Some('y') => changed.push_str(r"\b"),
+            Some('Y') => changed.push_str(r"\B"),
+            Some('Z') => changed.push_str(r"\z"),
+            Some(escaped) => changed.extend(['\\', escaped]),
+            None => changed.push('\\'),
+        }
+    }
+    if has_point {
+        changed.insert_str(0, "(?s)");
+    }
+    if changed != written {
+        *pattern = literal(changed);
+    }
+}
+
+/// Returns whether an index is a constant that is not negative, or the name of a field.
+fn is_place(index: &Expr) -> bool {
+    matches!(index, Expr::Value(_))
 }
 
 fn minus_one() -> Expr {

@@ -25,6 +25,7 @@
 //! | `syntax` | operators and special forms of SQL |
 //! | `text` | texts computed from arguments |
 //! | `time` | the difference of two times; times in other zones |
+//! | `whole` | decimals without digits behind the point |
 //! | `written` | values as texts |
 //!
 //! Other functions are in `datafusion-pg-catalog`. It lacks those here, or its results confuse clients.
@@ -52,6 +53,7 @@ mod template;
 mod text;
 mod time;
 mod to_char;
+mod whole;
 mod written;
 
 use std::sync::Arc;
@@ -172,6 +174,7 @@ pub(crate) fn register(context: &SessionContext) {
     text::register(context);
     time::register(context);
     to_char::register(context);
+    whole::register(context);
     written::register(context);
 }
 
