@@ -72,7 +72,7 @@ class Prepared(unittest.TestCase):
                     external("m", "many/")
                     for name, sql in queries.items() if way == "sql" else ():
                         run(f"PREPARE {name} AS {sql}")
-                    self.assertEqual([ask(name) for name in queries], [[1], [1, 2], [1], ["double precision"], [0]])
+                    self.assertEqual([ask(name) for name in queries], [[1], [1, 2], [1], ["numeric"], [0]])
                     run("CREATE OR REPLACE VIEW v AS SELECT 2 AS a")
                     self.assertEqual(ask("v"), [2])
                     run("DROP TABLE t")
@@ -82,7 +82,7 @@ class Prepared(unittest.TestCase):
                     self.write("many/2", pyarrow.table({"a": [2]}))
                     self.assertEqual(ask("m"), [1, 2])
                     (self.folder / "many/2.parquet").unlink()
-                    for decimals, of_type in (("true", "numeric"), ("false", "double precision")):
+                    for decimals, of_type in (("false", "double precision"), ("true", "numeric")):
                         run(f"SET datafusion.sql_parser.parse_float_as_decimal = {decimals}")
                         self.assertEqual(ask("z"), [of_type])
                     # A table that is made at planning time, and an action of another session.

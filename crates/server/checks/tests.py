@@ -256,6 +256,24 @@ class Clients(Served):
             self.assertIn("lineitem", str(tables))
             self.assertEqual(connection.adbc_get_info()["vendor_name"], "coscan")
 
+    def test_flight_connections_keep_variables(self):
+        import adbc_driver_flightsql.dbapi as flight
+
+        url = f"grpc://127.0.0.1:{self.server.port}"
+        with flight.connect(url, autocommit=True) as connection, flight.connect(url, autocommit=True) as other:
+
+            def ask(of, sql):
+                with of.cursor() as cursor:
+                    return cursor.execute(sql).fetchall() if sql.startswith("SELECT") else cursor.execute(sql)
+
+            text = "SELECT (timestamptz '2024-07-01 00:00+00')::text"
+            ask(connection, "SET TIME ZONE 'Europe/Berlin'")
+            self.assertEqual(ask(connection, text), [("2024-07-01 02:00:00+02",)])
+            self.assertEqual(ask(other, text), [("2024-07-01 00:00:00+00",)])
+            with self.assertRaisesRegex(Exception, "time zone"):
+                ask(connection, "SET TIME ZONE 'Europe/Nowhere'")
+            self.assertEqual(ask(connection, text), [("2024-07-01 02:00:00+02",)])
+
     def test_flight_stops_a_statement(self):
         """By Flight's own action and by that of Flight SQL."""
         from pyarrow import flight

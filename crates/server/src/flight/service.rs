@@ -1,5 +1,6 @@
 //! The calls of Flight SQL, each with its authenticated user.
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,12 +20,13 @@ use arrow_flight::{
     FlightEndpoint, FlightInfo, HandshakeRequest, HandshakeResponse, IpcMessage, SchemaAsIpc, Ticket,
 };
 use bytes::Bytes;
+use coscan_upstream::execute_logical_plan;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
 use datafusion::arrow::ipc::writer::IpcWriteOptions;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::execution::memory_pool::MemoryReservation;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, Statement};
 use futures::{Stream, StreamExt, TryStreamExt};
 use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
@@ -33,6 +35,7 @@ use super::caller::{self, failed, refused};
 use super::kept::Kept;
 use super::listing;
 use super::stream::{Messages, of_batch, of_results, told};
+use crate::access::User;
 use crate::sql::{
     Cancel, Protocol, QueryError, Results, Run, Session, Stop, result_columns, with_numbered_parameters,
 };
@@ -48,10 +51,13 @@ const PARAMETER_ROWS_MAX: usize = 1;
 /// Flight's own action that stops a statement, besides that of Flight SQL.
 const CANCEL_FLIGHT_INFO: &str = "CancelFlightInfo";
 
-/// A planned statement.
+/// Maximum number of variables that a connection sets.
+const SETTINGS_MAX: usize = 100;
+
+/// A planned statement. It has no session while it does not run.
 #[derive(Clone)]
 struct Planned {
-    session: Arc<Session>,
+    user: User,
     sql: Arc<str>,
     plan: Arc<LogicalPlan>,
     bound: Arc<Mutex<Option<Bound>>>,
@@ -72,10 +78,18 @@ impl Planned {
 
     /// Returns true if the user was removed or changed since.
     fn is_ended(&self) -> bool {
-        self.session.user().ended.is_ended()
+        self.user.ended.is_ended()
     }
 
-    async fn run(&self, cancel: Cancel) -> Result<Results, Status> {
+    /// Returns true if the statement changes variables of its session.
+    fn sets(&self) -> bool {
+        matches!(
+            self.plan.as_ref(),
+            LogicalPlan::Statement(Statement::SetVariable(_) | Statement::ResetVariable(_))
+        )
+    }
+
+    async fn run(&self, session: &Session, cancel: Cancel) -> Result<Results, Status> {
         let values =
             self.bound.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|b| b.values.clone());
         let plan = self.plan.as_ref().clone();
@@ -83,7 +97,7 @@ impl Planned {
             Some(values) => plan.replace_params_with_values(&values).map_err(|error| failed(error.into()))?,
             None => plan,
         };
-        self.session.run(&self.sql, plan, Run { cancel, ..Run::default() }).await.map_err(failed)
+        session.run(&self.sql, plan, Run { cancel, ..Run::default() }).await.map_err(failed)
     }
 }
 
@@ -92,6 +106,8 @@ pub(crate) struct FlightSql {
     state: SharedState,
     results: Kept<Planned>,
     statements: Kept<Planned>,
+    /// The statements with which a connection has set variables, by its address.
+    settings: Kept<Arc<[Arc<LogicalPlan>]>>,
     /// Cancel handles of running statements, by the name of the result or of the prepared statement.
     running: Kept<Cancel>,
 }
@@ -102,6 +118,7 @@ impl FlightSql {
             state,
             results: Kept::new(RESULT_LIFETIME),
             statements: Kept::new(STATEMENT_LIFETIME),
+            settings: Kept::new(STATEMENT_LIFETIME),
             running: Kept::new(STATEMENT_LIFETIME),
         }
     }
@@ -113,20 +130,50 @@ impl FlightSql {
         self.state.open_session(user, Protocol::Flight, Some(peer), None).map_err(refused)
     }
 
-    async fn plan<T>(&self, sql: &str, request: &Request<T>) -> Result<Planned, Status> {
+    /// A session with the variables that the caller has set on this connection.
+    async fn session_as_set<T>(&self, request: &Request<T>) -> Result<Session, Status> {
         let session = self.session(request)?;
+        let place = caller::peer(request)?.to_string();
+        let set = self.settings.get(&session.user().name, place.as_bytes(), Instant::now());
+        for plan in set.iter().flat_map(|set| set.iter()) {
+            let set = execute_logical_plan(session.context(), plan.as_ref().clone()).await;
+            set.map_err(|error| failed(error.into()))?;
+        }
+        Ok(session)
+    }
+
+    async fn plan<T>(&self, sql: &str, request: &Request<T>) -> Result<Planned, Status> {
+        let session = self.session_as_set(request).await?;
         let sql = &with_numbered_parameters(sql);
         let reserved = Arc::new(session.reserve_plan("a prepared statement", sql).map_err(failed)?);
         let plan = Arc::new(session.plan(sql).await.map_err(failed)?);
-        let session = Arc::new(session);
-        Ok(Planned { session, sql: sql.as_str().into(), plan, bound: Arc::default(), _reserved: reserved })
+        let user = session.user().clone();
+        Ok(Planned { user, sql: sql.as_str().into(), plan, bound: Arc::default(), _reserved: reserved })
+    }
+
+    /// Keeps the variables that a statement has set for later statements of the connection.
+    fn keep_settings(&self, planned: &Planned, place: SocketAddr) -> Result<(), Status> {
+        if !planned.sets() {
+            return Ok(());
+        }
+        let (user, place) = (&planned.user.name, Bytes::from(place.to_string()));
+        let before = self.settings.get(user, &place, Instant::now());
+        let before = before.as_deref().unwrap_or_default();
+        if before.len() >= SETTINGS_MAX {
+            return Err(Status::resource_exhausted(format!(
+                "a connection sets at most {SETTINGS_MAX} variables: open another one"
+            )));
+        }
+        let set = before.iter().chain([&planned.plan]).cloned().collect();
+        self.settings.keep_as(place, user, set, Instant::now());
+        Ok(())
     }
 
     fn prepared<T>(&self, handle: &[u8], request: &Request<T>) -> Result<Planned, Status> {
         let user = caller::of(request)?;
         let found = self.statements.get(&user.name, handle, Instant::now());
         // A session has the role of its login. A user whose role has changed prepares again.
-        let found = found.filter(|found| found.session.user().role == user.role && !found.is_ended());
+        let found = found.filter(|found| found.user.role == user.role && !found.is_ended());
         found.ok_or_else(|| {
             Status::not_found("no such prepared statement, or it has expired: prepare it again")
         })
@@ -135,10 +182,21 @@ impl FlightSql {
 
 impl FlightSql {
     /// Runs a planned statement, which can be stopped by this name.
-    async fn run(&self, planned: &Planned, name: Bytes) -> Result<Results, Status> {
+    async fn run<T>(&self, planned: &Planned, name: Bytes, request: &Request<T>) -> Result<Messages, Status> {
         let cancel = Cancel::default();
-        self.running.keep_as(name, &planned.session.user().name, cancel.clone(), Instant::now());
-        planned.run(cancel).await
+        self.running.keep_as(name, &planned.user.name, cancel.clone(), Instant::now());
+        let session = self.session_as_set(request).await?;
+        let results = planned.run(&session, cancel).await?;
+        self.keep_settings(planned, caller::peer(request)?)?;
+        Ok(of_results(session, results, planned.schema()))
+    }
+
+    /// Runs a planned statement to its end and returns the number of changed rows.
+    async fn update<T>(&self, planned: &Planned, request: &Request<T>) -> Result<i64, Status> {
+        let session = self.session_as_set(request).await?;
+        let count = update(planned.run(&session, Cancel::default()).await?).await?;
+        self.keep_settings(planned, caller::peer(request)?)?;
+        Ok(count)
     }
 
     /// Stops the statements that these tickets belong to, and forgets results that were not fetched.
@@ -276,8 +334,12 @@ impl FlightSqlService for FlightSql {
         request: Request<FlightDescriptor>,
     ) -> Info {
         let planned = self.plan(&query.query, &request).await?;
+        // Clients do not fetch the rows of a statement without rows.
+        if planned.sets() {
+            self.update(&planned, &request).await?;
+        }
         let schema = planned.schema();
-        let user = planned.session.user().name.clone();
+        let user = planned.user.name.clone();
         let handle = self.results.keep(&user, planned, Instant::now());
         let ticket = TicketStatementQuery { statement_handle: handle };
         info(&schema, ticket.as_any().encode_to_vec().into(), request)
@@ -292,8 +354,7 @@ impl FlightSqlService for FlightSql {
                 "no such result: it was fetched already or has expired; run the statement again",
             )
         })?;
-        let results = self.run(&planned, ticket.statement_handle).await?;
-        Ok(Response::new(of_results(results, planned.schema())))
+        Ok(Response::new(self.run(&planned, ticket.statement_handle, &request).await?))
     }
 
     async fn get_flight_info_prepared_statement(
@@ -311,8 +372,7 @@ impl FlightSqlService for FlightSql {
         request: Request<Ticket>,
     ) -> Get {
         let planned = self.prepared(&query.prepared_statement_handle, &request)?;
-        let results = self.run(&planned, query.prepared_statement_handle).await?;
-        Ok(Response::new(of_results(results, planned.schema())))
+        Ok(Response::new(self.run(&planned, query.prepared_statement_handle, &request).await?))
     }
 
     async fn do_action_create_prepared_statement(
@@ -323,7 +383,7 @@ impl FlightSqlService for FlightSql {
         let planned = self.plan(&query.query, &request).await?;
         let dataset_schema = encoded_schema(&planned.schema())?;
         let parameter_schema = encoded_schema(&parameter_schema(&planned.plan).map_err(failed)?)?;
-        let user = planned.session.user().name.clone();
+        let user = planned.user.name.clone();
         let prepared_statement_handle = self.statements.keep(&user, planned, Instant::now());
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle,
@@ -381,7 +441,7 @@ impl FlightSqlService for FlightSql {
         request: Request<PeekableFlightDataStream>,
     ) -> Result<DoPutPreparedStatementResult, Status> {
         let planned = self.prepared(&query.prepared_statement_handle, &request)?;
-        let values = bound(&planned.session, request).await?;
+        let values = bound(&self.session(&request)?, request).await?;
         *planned.bound.lock().unwrap_or_else(PoisonError::into_inner) = values;
         Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(query.prepared_statement_handle) })
     }
@@ -392,10 +452,11 @@ impl FlightSqlService for FlightSql {
         request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
         let planned = self.prepared(&query.prepared_statement_handle, &request)?;
-        if let Some(values) = bound(&planned.session, request).await? {
+        let session = self.session_as_set(&request).await?;
+        if let Some(values) = bound(&session, request).await? {
             *planned.bound.lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
         }
-        update(planned.run(Cancel::default()).await?).await
+        update(planned.run(&session, Cancel::default()).await?).await
     }
 
     async fn do_put_statement_update(
@@ -404,7 +465,7 @@ impl FlightSqlService for FlightSql {
         request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
         let planned = self.plan(&query.query, &request).await?;
-        update(planned.run(Cancel::default()).await?).await
+        self.update(&planned, &request).await
     }
 
     async fn get_flight_info_catalogs(

@@ -15,7 +15,7 @@ use futures::{Stream, StreamExt, TryStreamExt};
 use tonic::Status;
 
 use super::caller::failed;
-use crate::sql::{QueryError, Results, shown};
+use crate::sql::{QueryError, Results, Session, shown};
 
 /// Messages of a result.
 pub(crate) type Messages = Pin<Box<dyn Stream<Item = Result<FlightData, Status>> + Send + 'static>>;
@@ -36,10 +36,14 @@ pub(crate) fn told(schema: &Schema) -> SchemaRef {
 }
 
 /// The rows of a running statement, with the schema that the client got before it ran. Bound values and the optimizer
-/// may have changed the statement's own.
-pub(crate) fn of_results(results: Results, schema: SchemaRef) -> Messages {
+/// may have changed the statement's own. The session ends behind the last row.
+pub(crate) fn of_results(session: Session, results: Results, schema: SchemaRef) -> Messages {
     let to = schema.clone();
-    encoded(schema, results.map(move |batch| converted(batch?, &to)))
+    let in_session = move |batch: Result<RecordBatch, QueryError>| {
+        let _session = &session;
+        converted(batch?, &to)
+    };
+    encoded(schema, results.map(in_session))
 }
 
 /// A stream of one batch.

@@ -35,7 +35,7 @@ use std::ops::ControlFlow;
 
 use coscan_upstream::mend_statement;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Statement as Ast, VisitMut};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Set, Statement as Ast, VisitMut};
 
 pub(crate) use arrays::{ALL, ANY, array_elements, compared};
 pub(crate) use bytes::bytea;
@@ -69,6 +69,13 @@ fn translate_ast(ast: &mut Ast) -> Result<(), QueryError> {
     // Names come from the original text.
     match ast {
         Ast::Query(query) => names::name_columns(query),
+        Ast::Set(set) => {
+            if let Set::SetTimeZone { value, .. } = set {
+                let values = vec![value.clone()];
+                let variable = ObjectName::from(vec![Ident::new("timezone")]);
+                *set = Set::SingleAssignment { scope: None, hivevar: false, variable, values };
+            }
+        }
         Ast::Explain { statement, .. } => {
             if let Ast::Query(query) = statement.as_mut() {
                 names::name_columns(query);
