@@ -191,6 +191,14 @@ impl FlightSql {
         Ok(of_results(session, results, planned.schema()))
     }
 
+    /// Runs a statement that sets variables. Clients do not fetch the rows of a statement that has none.
+    async fn set_at_once<T>(&self, planned: &Planned, request: &Request<T>) -> Result<(), Status> {
+        match planned.sets() {
+            true => self.update(planned, request).await.map(|_| ()),
+            false => Ok(()),
+        }
+    }
+
     /// Runs a planned statement to its end and returns the number of changed rows.
     async fn update<T>(&self, planned: &Planned, request: &Request<T>) -> Result<i64, Status> {
         let session = self.session_as_set(request).await?;
@@ -334,10 +342,7 @@ impl FlightSqlService for FlightSql {
         request: Request<FlightDescriptor>,
     ) -> Info {
         let planned = self.plan(&query.query, &request).await?;
-        // Clients do not fetch the rows of a statement without rows.
-        if planned.sets() {
-            self.update(&planned, &request).await?;
-        }
+        self.set_at_once(&planned, &request).await?;
         let schema = planned.schema();
         let user = planned.user.name.clone();
         let handle = self.results.keep(&user, planned, Instant::now());
@@ -363,6 +368,7 @@ impl FlightSqlService for FlightSql {
         request: Request<FlightDescriptor>,
     ) -> Info {
         let planned = self.prepared(&query.prepared_statement_handle, &request)?;
+        self.set_at_once(&planned, &request).await?;
         info(&planned.schema(), query.as_any().encode_to_vec().into(), request)
     }
 

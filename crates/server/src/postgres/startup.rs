@@ -18,7 +18,7 @@ use super::error::{fatal, info};
 use super::settings;
 use super::socket::{NOT_ENCRYPTED, Socket};
 use crate::access::{AccessError, Binding, ScramExchange, User};
-use crate::sql::{POSTGRES_VERSION, Protocol, Session};
+use crate::sql::{POSTGRES_VERSION, Protocol, Session, time_zone};
 use crate::state::{SharedState, State};
 use crate::transport::Counted;
 
@@ -109,7 +109,7 @@ async fn set_up(
     session: &Session,
     variables: Vec<(String, String)>,
 ) -> PgWireResult<Option<String>> {
-    let mut time_zone = None;
+    let mut set = None;
     for (variable, value) in variables {
         if variable.contains('.') {
             // A variable of the query engine. Invalid names fail to parse.
@@ -118,19 +118,19 @@ async fn set_up(
             continue;
         }
         if variable == "timezone" {
-            let Ok(zone) = settings::time_zone(&value) else {
+            let Ok(zone) = time_zone(&value) else {
                 socket.metadata_mut().remove(&variable);
                 continue;
             };
             session.set_time_zone(&zone)?;
-            time_zone = Some(zone);
+            set = Some(zone);
         }
         settings::set(socket.metadata_mut(), &variable, &value)?;
         if variable == "application_name" {
             session.entry().set_application(&value);
         }
     }
-    Ok(time_zone)
+    Ok(set)
 }
 
 /// The exchange that proves a password.

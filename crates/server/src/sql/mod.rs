@@ -15,6 +15,7 @@
 //! | `types` | names of types that clients use |
 //! | `text` | places in the text of a statement |
 //! | `objects` | names of objects in catalogs |
+//! | `zone` | time zones as clients write them |
 //! | `tiers` | tables whose files lie in an archive or on tape |
 //! | `functions` | functions of PostgreSQL that clients call |
 //! | `work` | the threads of statements |
@@ -68,6 +69,7 @@ mod type_numbers;
 mod types;
 mod watched;
 mod work;
+mod zone;
 
 pub(crate) use columns::modifier;
 pub(crate) use dialect::{bytea, check_collations, compared};
@@ -88,3 +90,4 @@ pub(crate) use tiers::open_tiers;
 
 pub(crate) use shown::{shown, shown_schema};
 pub(crate) use type_numbers::type_number;
+pub(crate) use zone::time_zone;

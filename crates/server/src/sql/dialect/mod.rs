@@ -43,7 +43,8 @@ pub(crate) use forms::check_collations;
 pub(crate) use numbers::Numbers;
 pub(crate) use typed::Typed;
 
-use super::{QueryError, explain};
+use super::ast::{literal, text};
+use super::{QueryError, explain, time_zone};
 
 /// The statement in the query engine's SQL.
 ///
@@ -71,7 +72,8 @@ fn translate_ast(ast: &mut Ast) -> Result<(), QueryError> {
         Ast::Query(query) => names::name_columns(query),
         Ast::Set(set) => {
             if let Set::SetTimeZone { value, .. } = set {
-                let values = vec![value.clone()];
+                let zone = text(value).map_or_else(|| value.to_string(), str::to_owned);
+                let values = vec![literal(time_zone(&zone)?)];
                 let variable = ObjectName::from(vec![Ident::new("timezone")]);
                 *set = Set::SingleAssignment { scope: None, hivevar: false, variable, values };
             }
