@@ -31,7 +31,7 @@ use super::again::Execution;
 use super::attempt::Attempt;
 use super::bounded::{BoundConstants, BoundOperators, Room};
 use super::catalog::{PUBLIC, catalogs};
-use super::dialect::{Typed, translated};
+use super::dialect::{Averages, Typed, translated};
 use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
 use super::missing::{if_small, with_arguments};
@@ -192,6 +192,7 @@ impl SessionBase {
             .with_analyzer_rule(Arc::new(ReaderFunctions(own.clone())))
             .with_analyzer_rule(Arc::new(Typed))
             .with_analyzer_rule(Arc::new(BoundOperators(room.clone())))
+            .with_optimizer_rule(Arc::new(Averages))
             .with_optimizer_rule(Arc::new(BoundConstants(room.clone())));
         let state = watched(state, &user.role.limits).build();
         let mut context = SessionContext::new_with_state(state);

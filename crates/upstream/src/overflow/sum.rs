@@ -45,8 +45,12 @@ pub struct CheckedSum {
 impl CheckedSum {
     /// Returns the replacement of DataFusion's `sum`; `None` for another function.
     pub(crate) fn instead_of(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
-        let is_sum = function.inner().is::<Sum>();
-        is_sum.then(|| Arc::new(AggregateUDF::new_from_impl(CheckedSum { usual: sum_udaf() })))
+        function.inner().is::<Sum>().then(Self::function)
+    }
+
+    /// Returns the function.
+    pub fn function() -> Arc<AggregateUDF> {
+        Arc::new(AggregateUDF::new_from_impl(CheckedSum { usual: sum_udaf() }))
     }
 }
 

@@ -10,15 +10,17 @@
 //! | `rows` | functions that return rows, in FROM |
 //! | `typed` | casts and calls that depend on types; it calls `literals` |
 //! | `numbers` | division and multiplication of decimals |
+//! | `averages` | averages of decimals |
 //! | `operators` | operators that are functions, slices of arrays |
 //! | `sample` | TABLESAMPLE |
 //! | `bytes` | bytes written as text |
 //!
 //! `names` and `forms` change the parsed statement; `forms` calls `fetch`, `arrays`, `operators`, `rows` and `sample`. `numbers`
 //! plans expressions.
-//! `typed` changes the plan, where all types are known.
+//! `typed` and `averages` change the plan, where all types are known.
 
 mod arrays;
+mod averages;
 mod bytes;
 mod fetch;
 mod forms;
@@ -38,6 +40,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Set, Statement as Ast, VisitMut};
 
 pub(crate) use arrays::{ALL, ANY, array_elements, compared};
+pub(crate) use averages::Averages;
 pub(crate) use bytes::bytea;
 pub(crate) use forms::check_collations;
 pub(crate) use numbers::Numbers;

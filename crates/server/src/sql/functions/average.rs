@@ -1,14 +1,13 @@
 //! `avg` of decimals with PostgreSQL's digits. The query engine's average has four digits more than its argument.
 //!
-//! Sums have 128 bits, and a larger one is an error. Averages of other types are the query engine's.
+//! Sums have 128 bits, and a larger one is an error. Averages of other types are the query engine's. `dialect/averages.rs`
+//! replaces averages of groups of rows, so this function computes those of windows and of different values.
 
 use std::collections::HashSet;
 use std::mem::{size_of, size_of_val};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, PrimitiveArray, UInt64Array,
-};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, UInt64Type};
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
@@ -16,7 +15,7 @@ use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature,
 };
 use datafusion::prelude::SessionContext;
 
@@ -100,17 +99,11 @@ impl AggregateUDFImpl for Average {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        match scales(&args) {
-            Ok(Some(_)) => !args.is_distinct,
-            _ => self.usual.groups_accumulator_supported(args),
-        }
+        !matches!(scales(&args), Ok(Some(_))) && self.usual.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        match scales(&args)? {
-            Some((from, to)) => Ok(Box::new(Groups { from, to, sums: Vec::new(), counts: Vec::new() })),
-            None => self.usual.create_groups_accumulator(args),
-        }
+        self.usual.create_groups_accumulator(args)
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -230,81 +223,5 @@ impl Accumulator for Distinct {
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         states[0].as_list::<i32>().iter().flatten().try_for_each(|values| self.update_batch(&[values]))
-    }
-}
-
-/// The sums of many groups.
-#[derive(Debug)]
-struct Groups {
-    from: i8,
-    to: i8,
-    sums: Vec<i128>,
-    counts: Vec<u64>,
-}
-
-impl Groups {
-    fn add(
-        &mut self,
-        sums: &PrimitiveArray<Decimal128Type>,
-        counts: impl Fn(usize) -> u64,
-        groups: &[usize],
-        filter: Option<&BooleanArray>,
-        total: usize,
-    ) -> Result<()> {
-        self.sums.resize(total, 0);
-        self.counts.resize(total, 0);
-        let passes = |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
-        for (row, &group) in groups.iter().enumerate() {
-            if sums.is_valid(row) && passes(row) {
-                self.sums[group] = added(self.sums[group], sums.value(row))?;
-                self.counts[group] += counts(row);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl GroupsAccumulator for Groups {
-    fn update_batch(
-        &mut self,
-        values: &[ArrayRef],
-        groups: &[usize],
-        filter: Option<&BooleanArray>,
-        total: usize,
-    ) -> Result<()> {
-        self.add(values[0].as_primitive::<Decimal128Type>(), |_| 1, groups, filter, total)
-    }
-
-    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let (sums, counts) = (emit_to.take_needed(&mut self.sums), emit_to.take_needed(&mut self.counts));
-        let averages =
-            sums.into_iter().zip(counts).map(|(sum, count)| average(sum, count, self.from, self.to));
-        decimals(averages.collect::<Result<_>>()?, self.to)
-    }
-
-    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        let (sums, counts) = (emit_to.take_needed(&mut self.sums), emit_to.take_needed(&mut self.counts));
-        let sums = decimals(sums.into_iter().map(Some).collect(), self.from)?;
-        Ok(vec![Arc::new(UInt64Array::from(counts)), sums])
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
-        let counts = states[0].as_primitive::<UInt64Type>();
-        let of_row = |row: usize| counts.value(row);
-        self.add(states[1].as_primitive::<Decimal128Type>(), of_row, groups, None, total)
-    }
-
-    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let values = values[0].as_primitive::<Decimal128Type>();
-        let passes = |row: usize| {
-            values.is_valid(row) && filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row))
-        };
-        let counts: UInt64Array = (0..values.len()).map(|row| Some(u64::from(passes(row)))).collect();
-        let sums = (0..values.len()).map(|row| Some(if passes(row) { values.value(row) } else { 0 }));
-        Ok(vec![Arc::new(counts), decimals(sums.collect(), self.from)?])
-    }
-
-    fn size(&self) -> usize {
-        self.sums.capacity() * size_of::<i128>() + self.counts.capacity() * size_of::<u64>()
     }
 }
