@@ -41,6 +41,11 @@ fn bytes(text: &str, to: &DataType, may_be_wrong: bool) -> Result<Expr> {
 
 fn value(text: &str, to: &DataType, config: &ConfigOptions) -> Option<Expr> {
     let now = || now(config).call(vec![]);
+    if let DataType::Timestamp(..) | DataType::Date32 = to
+        && let Some(other) = year_first(text)
+    {
+        return value(&other, to, config).or_else(|| Some(cast(lit(other), to.clone())));
+    }
     match to {
         // It is a time on the session's clocks, which may skip or repeat it.
         DataType::Timestamp(unit, Some(zone)) if is_local(text) => {
@@ -100,6 +105,48 @@ fn word(text: &str) -> Option<Word> {
         "yesterday" => Word::Day(-1),
         _ => Word::Text(in_full(text)?),
     })
+}
+
+/// A time whose date has another order, in the order of ISO 8601: `Jan 5, 2024`, `5 January 2024`, `1/5/2024`, which is
+/// a day of January. `None` for other texts.
+fn year_first(text: &str) -> Option<String> {
+    const MONTHS: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let between = |c: char| matches!(c, ' ' | ',' | '-' | '/');
+    let (mut words, mut rest) = ([""; 3], text.trim());
+    for word in &mut words {
+        let end = rest.find(between).unwrap_or(rest.len());
+        (*word, rest) = (&rest[..end], rest[end..].trim_start_matches(between));
+    }
+    let [first, second, year] = words;
+    let number = |word: &str| word.parse::<u32>().ok().filter(|of| word.len() <= 2 && (1..=31).contains(of));
+    let name = |word: &str| {
+        let word = word.to_ascii_lowercase();
+        let month = MONTHS.iter().position(|month| word.len() >= 3 && month.starts_with(&word))?;
+        u32::try_from(month + 1).ok()
+    };
+    let (month, day) = match (name(first), name(second)) {
+        (Some(month), None) => (month, number(second)?),
+        (None, Some(month)) => (month, number(first)?),
+        (None, None) if text.contains('/') => (number(first)?, number(second)?),
+        _ => return None,
+    };
+    if year.len() != 4 || !year.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(format!("{year}-{month:02}-{day:02} {rest}").trim_end().to_owned())
 }
 
 /// A time with its seconds and a date with all its digits: `2024-3-9 17:05` becomes `2024-03-09 17:05:00`. `None` if
@@ -207,6 +254,23 @@ pub(super) fn elements(text: &str) -> Option<Vec<Option<String>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_are_read_in_any_order() {
+        for (text, other) in [
+            ("Jan 5, 2024", Some("2024-01-05")),
+            ("5 January 2024 10:00", Some("2024-01-05 10:00")),
+            ("05-Mar-2024", Some("2024-03-05")),
+            ("01/05/2024", Some("2024-01-05")),
+            ("2024-01-05", None),
+            ("2024/01/05", None),
+            ("Ja 5, 2024", None),
+            ("1-5-2024", None),
+            ("epoch", None),
+        ] {
+            assert_eq!(year_first(text).as_deref(), other, "{text}");
+        }
+    }
 
     #[test]
     fn times_are_written_in_full() {
