@@ -231,6 +231,9 @@ class Draw:
             lambda: "SELECT regexp_split_to_table(host, '-') AS part, count(*) FROM metrics GROUP BY 1",
             lambda: "SELECT m.n, p FROM metrics m, regexp_split_to_table(m.host, '-') p WHERE m.n < 50",
             lambda: "SELECT count(*) FROM metrics TABLESAMPLE BERNOULLI (100)",
+            lambda: f"SELECT g.day, count(m.n) FROM (SELECT generate_series(date '2024-03-30', date '2024-04-02', interval '{self.pick(['1 day', '2 days'])}')::date AS day) g LEFT JOIN metrics m ON m.d = g.day GROUP BY 1",
+            lambda: f"SELECT {self.pick(['date', 'timestamp'])} '2024-03-30' + generate_series(0, 3) * interval '1 day', generate_series(1, 4) + 1",
+            lambda: "SELECT extract(doy from generate_series(timestamp '2024-03-30', timestamp '2024-04-02', '1 day'))",
         )
 
     def nested(self) -> str:

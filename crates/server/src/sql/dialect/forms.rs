@@ -95,11 +95,6 @@ impl VisitorMut for Forms {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
         for item in &mut select.projection {
-            if let SelectItem::UnnamedExpr(Expr::CompoundFieldAccess { root, .. })
-            | SelectItem::ExprWithAlias { expr: Expr::CompoundFieldAccess { root, .. }, .. } = item
-            {
-                element_of_rows(root);
-            }
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
                 && let Expr::Function(function) = expr
                 && let Some((name, list)) = rows_of(function)
@@ -111,6 +106,8 @@ impl VisitorMut for Forms {
                     _ => Ident::new(name),
                 };
                 *item = SelectItem::ExprWithAlias { expr: rows, alias };
+            } else if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                rows_within(expr);
             }
         }
         ControlFlow::Continue(())
@@ -189,14 +186,31 @@ fn of_list(function: &Function) -> Option<Expr> {
     Some(call("array_to_string", vec![Expr::Function(aggregate), between]))
 }
 
-/// A function that returns rows, of which a part is wanted: `(regexp_matches(a, b))[1]`.
-fn element_of_rows(expr: &mut Expr) {
+/// Functions that return rows within an expression: `generate_series(a, b)::date`, `(regexp_matches(a, b))[1]`.
+fn rows_within(expr: &mut Expr) {
     match expr {
-        Expr::Nested(inner) => element_of_rows(inner),
+        Expr::Nested(of)
+        | Expr::Cast { expr: of, .. }
+        | Expr::UnaryOp { expr: of, .. }
+        | Expr::Extract { expr: of, .. }
+        | Expr::AtTimeZone { timestamp: of, .. }
+        | Expr::CompoundFieldAccess { root: of, .. } => rows_within(of),
+        Expr::BinaryOp { left, right, .. } => {
+            rows_within(left);
+            rows_within(right);
+        }
         Expr::Function(function) => {
             if let Some((_, list)) = rows_of(function) {
                 function.name = Ident::new(list).into();
                 *expr = call("unnest", vec![expr.clone()]);
+            } else if let FunctionArguments::List(list) = &mut function.args
+                && function.over.is_none()
+            {
+                for arg in &mut list.args {
+                    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(of)) = arg {
+                        rows_within(of);
+                    }
+                }
             }
         }
         _ => {}
