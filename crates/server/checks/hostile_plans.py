@@ -122,7 +122,22 @@ def constants(draw: random.Random) -> str:
     ])
 
 
-KINDS = [doubling, substituted, powers, products, patterns, constants]
+def parts_of_texts(draw: random.Random) -> str:
+    """Lists of matches, and values of JSON that are deep, wide or compared with each other."""
+    depth, long = draw.choice([400, 5000, 100_000]), f"repeat(l_comment, {draw.choice([1, 10, 300])})"
+    deep = f"(repeat('[', {depth}) || repeat(']', {depth}))::jsonb"
+    return draw.choice([
+        f"SELECT count(*) FROM (SELECT regexp_matches({long}, '(.)(.)?', 'g') FROM lineitem) q",
+        f"SELECT sum(array_length(regexp_split_to_array({long}, ''), 1)) FROM lineitem", f"SELECT length(jsonb_pretty({deep}))",
+        f"SELECT {deep} @> {deep}, jsonb_strip_nulls({deep}) || {deep}", f"SELECT length(jsonb_pretty(json_agg({long})::jsonb)) FROM lineitem",
+        "SELECT a @> a FROM (SELECT json_agg(ARRAY[l_orderkey, l_partkey])::jsonb AS a FROM lineitem) q",
+        f"SELECT max(length(jsonb_set(json_build_object('a', {long})::jsonb, '{{a}}', json_build_array({long}, {long})::jsonb)::text)) FROM lineitem",
+        "SELECT length(json_object_agg(l_orderkey, l_comment)::text) FROM lineitem",
+        f"SELECT count(*) FROM lineitem, jsonb_array_elements(jsonb_build_array({', '.join([long] * 20)})) e",
+    ])
+
+
+KINDS = [doubling, substituted, powers, products, patterns, constants, parts_of_texts]
 
 
 class Victim(threading.Thread):
@@ -217,7 +232,7 @@ class Plans(Certified):
     def test_hostile_statements_leave_others_alone(self):
         server = hostile_server(self.data)
         self.addCleanup(server.stop)
-        self.assertEqual(findings(server, seed=1, statements=36), [])
+        self.assertEqual(findings(server, seed=1, statements=42), [])
 
 
 def hostile_server(data: Path) -> Server:

@@ -39,8 +39,10 @@ pub(super) enum Growth {
     Join,
     /// A time formatted by a template.
     Template,
-    /// A text in the form of jsonb.
+    /// Texts in the form of jsonb.
     Jsonb,
+    /// A text in the form of jsonb, with a line for each part.
+    PrettyJsonb,
     /// All arguments joined.
     Sum,
     /// A part of the first argument, or the argument with other letters. Only a constant result is large.
@@ -59,9 +61,18 @@ pub(super) fn growth(name: &str) -> Option<Growth> {
         "array_resize" => Growth::Resize,
         "array_to_string" | "pg_array_to_string" => Growth::Join,
         "to_char" | "date_format" => Growth::Template,
-        "jsonb" | "jsonb_extract_path" | "jsonb_extract_path_text" => Growth::Jsonb,
+        "jsonb"
+        | "jsonb_extract_path"
+        | "jsonb_extract_path_text"
+        | "jsonb_concat"
+        | "jsonb_delete"
+        | "jsonb_set"
+        | "jsonb_strip_nulls" => Growth::Jsonb,
+        "jsonb_pretty" => Growth::PrettyJsonb,
         "concat" | "concat_ws" | "make_array" | "array_append" | "array_prepend" | "array_concat"
-        | "array_union" | "struct" | "named_struct" | "map" | "format" | "overlay" | "arrays_zip" => {
+        | "array_union" | "struct" | "named_struct" | "map" | "format" | "overlay" | "arrays_zip"
+        | "to_json" | "to_jsonb" | "json_build_object" | "jsonb_build_object" | "json_build_array"
+        | "jsonb_build_array" | "json_of_list" | "jsonb_of_list" | "json_of_lists" | "jsonb_of_lists" => {
             Growth::Sum
         }
         "substr"
@@ -79,6 +90,10 @@ pub(super) fn growth(name: &str) -> Option<Growth> {
         | "ltrim"
         | "rtrim"
         | "json"
+        | "quote_literal"
+        | "regexp_all"
+        | "regexp_split_to_array"
+        | "regexp_substr"
         | "->"
         | "->>"
         | "#>"
@@ -107,9 +122,15 @@ pub(super) fn made(growth: Growth, args: &[ColumnarValue], rows: usize) -> Resul
             let width = if plain { 1 } else { LETTER_MAX };
             total(rows, |row| length.count(row).saturating_mul(width))
         }
-        (Growth::Jsonb, [text, ..]) => {
+        (Growth::Jsonb, args) => {
+            let texts = args.iter().filter(|arg| arg.data_type().is_string());
+            let texts = texts.map(Texts::of).collect::<Result<Vec<_>>>()?;
+            let of_row = |row| texts.iter().filter_map(move |text| text.get(row)).map(jsonb);
+            total(rows, |row| of_row(row).fold(0, usize::saturating_add))
+        }
+        (Growth::PrettyJsonb, [text]) => {
             let text = Texts::of(text)?;
-            total(rows, |row| text.get(row).map_or(0, jsonb))
+            total(rows, |row| text.get(row).map_or(0, pretty_jsonb))
         }
         (Growth::Replace, [text, from, to]) => {
             let (text, from, to) = (Texts::of(text)?, Texts::of(from)?, Texts::of(to)?);
@@ -200,6 +221,21 @@ fn jsonb(text: &str) -> usize {
     text.len().saturating_mul(2).saturating_add(exponents.saturating_mul(EXPONENT_MAX))
 }
 
+/// Maximum bytes of the same with a line for each part, which begins with four blanks for each level.
+fn pretty_jsonb(text: &str) -> usize {
+    let (mut depth, mut deepest, mut lines) = (0_usize, 0, 1_usize);
+    for byte in text.bytes() {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+        lines += usize::from(matches!(byte, b'{' | b'[' | b'}' | b']' | b','));
+    }
+    jsonb(text).saturating_add(lines.saturating_mul(4 * deepest + 1))
+}
+
 fn total(rows: usize, of: impl Fn(usize) -> usize) -> usize {
     (0..rows).map(of).fold(0, usize::saturating_add)
 }
@@ -285,6 +321,8 @@ mod tests {
         let (much, to) = ("x".repeat(1000) + &"y".repeat(1_000_000), "z".repeat(2000));
         assert_eq!(bytes("replace", &[column(&[&much]), text("x"), text(&to)], 1), much.len() + 1000 * 2000);
         assert_eq!(bytes("jsonb", &[column(&["[1e9]", "[1]"])], 2), 2 * 8 + EXPONENT_MAX);
+        assert_eq!(bytes("jsonb_concat", &[column(&["[1]"]), text("[2]")], 1), 2 * 3 + 2 * 3);
+        assert_eq!(bytes("jsonb_pretty", &[column(&["[[1,2]]"])], 1), 2 * 7 + 6 * 9);
         assert_eq!(bytes("range", &[number(0), number(1000), number(10)], 1), 101 * ELEMENT);
         assert_eq!(bytes("concat", &[column(&["ab", "c"]), text("xyz")], 2), 3 + 3 * 4 + 2 * 3);
         let long = ColumnarValue::Scalar("x".repeat(5000).into());

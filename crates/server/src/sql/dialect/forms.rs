@@ -12,26 +12,10 @@ use datafusion::sql::sqlparser::ast::{
     visit_expressions_mut,
 };
 
-use super::interval::in_words;
-use super::{arrays, fetch, operators, rows, sample};
+use super::interval::{in_words, interval};
+use super::{arrays, fetch, json, operators, rows, sample};
 use crate::sql::QueryError;
 use crate::sql::ast::{binary, call, cast, function as ast_function, literal, nested, number, text};
-use crate::sql::functions::{ALL_MATCHES, AS_JSON, SPLIT_PARTS};
-
-/// Functions that return rows, whose column has the function's name, and the query engine's list functions for them.
-pub(super) const ROWS_OF: [(&str, &str); 11] = [
-    ("generate_series", "generate_series"),
-    ("string_to_table", "string_to_array"),
-    ("json_array_elements", "json_elements"),
-    ("json_array_elements_text", "json_element_texts"),
-    ("json_object_keys", "json_keys"),
-    ("jsonb_array_elements", "jsonb_elements"),
-    ("jsonb_array_elements_text", "jsonb_element_texts"),
-    ("jsonb_object_keys", "jsonb_keys"),
-    ("regexp_matches", ALL_MATCHES),
-    ("regexp_split_to_table", SPLIT_PARTS),
-    ("unnest", "unnest"),
-];
 
 /// Functions that have another name in the query engine.
 const RENAMED: [(&str, &str); 10] = [
@@ -97,7 +81,7 @@ impl VisitorMut for Forms {
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
                 && let Expr::Function(function) = expr
-                && let Some((name, list)) = rows_of(function)
+                && let Some((name, list)) = rows::of(function)
             {
                 function.name = Ident::new(list).into();
                 let rows = call("unnest", vec![expr.clone()]);
@@ -107,7 +91,7 @@ impl VisitorMut for Forms {
                 };
                 *item = SelectItem::ExprWithAlias { expr: rows, alias };
             } else if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-                rows_within(expr);
+                rows::within(expr);
             }
         }
         ControlFlow::Continue(())
@@ -186,43 +170,6 @@ fn of_list(function: &Function) -> Option<Expr> {
     Some(call("array_to_string", vec![Expr::Function(aggregate), between]))
 }
 
-/// Functions that return rows within an expression: `generate_series(a, b)::date`, `(regexp_matches(a, b))[1]`.
-fn rows_within(expr: &mut Expr) {
-    match expr {
-        Expr::Nested(of)
-        | Expr::Cast { expr: of, .. }
-        | Expr::UnaryOp { expr: of, .. }
-        | Expr::Extract { expr: of, .. }
-        | Expr::AtTimeZone { timestamp: of, .. }
-        | Expr::CompoundFieldAccess { root: of, .. } => rows_within(of),
-        Expr::BinaryOp { left, right, .. } => {
-            rows_within(left);
-            rows_within(right);
-        }
-        Expr::Function(function) => {
-            if let Some((_, list)) = rows_of(function) {
-                function.name = Ident::new(list).into();
-                *expr = call("unnest", vec![expr.clone()]);
-            } else if let FunctionArguments::List(list) = &mut function.args
-                && function.over.is_none()
-            {
-                for arg in &mut list.args {
-                    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(of)) = arg {
-                        rows_within(of);
-                    }
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-fn rows_of(function: &Function) -> Option<(&'static str, &'static str)> {
-    let name = function.name.to_string();
-    let plain = function.over.is_none() && function.filter.is_none();
-    ROWS_OF.into_iter().find(|(rows, list)| plain && *list != "unnest" && name.eq_ignore_ascii_case(rows))
-}
-
 /// The replacement of a word without parentheses: times on the session's clock.
 fn word(name: &str) -> Option<Expr> {
     let here = || call("to_local_time", vec![call("now", Vec::new())]);
@@ -232,17 +179,6 @@ fn word(name: &str) -> Option<Expr> {
         "current_catalog" => Some(call("current_database", Vec::new())),
         _ => None,
     }
-}
-
-/// An interval from its text.
-pub(super) fn interval(given: &str) -> Expr {
-    Expr::Interval(Interval {
-        value: Box::new(literal(in_words(given).unwrap_or_else(|| given.to_owned()))),
-        leading_field: None,
-        leading_precision: None,
-        last_field: None,
-        fractional_seconds_precision: None,
-    })
 }
 
 fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
@@ -365,69 +301,6 @@ pub(super) fn is_within_hours(unit: &str) -> bool {
     UNITS.contains(&unit.to_ascii_lowercase().trim_end_matches('s'))
 }
 
-/// Functions that make JSON. A text among their arguments is a string, but JSON is a part of the result.
-fn made_json(function: &mut Function, name: &str) -> Option<Expr> {
-    const MAKES: [&str; 10] = [
-        "to_json",
-        "to_jsonb",
-        "json_build_object",
-        "jsonb_build_object",
-        "json_build_array",
-        "jsonb_build_array",
-        "json_agg",
-        "jsonb_agg",
-        "json_object_agg",
-        "jsonb_object_agg",
-    ];
-    if !MAKES.contains(&name) {
-        return None;
-    }
-    if let FunctionArguments::List(list) = &mut function.args {
-        for arg in &mut list.args {
-            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(of)) = arg
-                && is_json(of)
-            {
-                *of = call(AS_JSON, vec![of.clone()]);
-            }
-        }
-    }
-    if let Some(kind) = name.strip_suffix("_object_agg") {
-        return lists_of(function).map(|lists| call(&format!("{kind}_of_lists"), lists));
-    }
-    let of_list = name.strip_suffix("_agg").map(|kind| format!("{kind}_of_list"))?;
-    function.name = Ident::new("array_agg").into();
-    Some(call(&of_list, vec![Expr::Function(function.clone())]))
-}
-
-/// An aggregate of each argument of an aggregate, as lists in the same order.
-fn lists_of(function: &Function) -> Option<Vec<Expr>> {
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let of = |arg: &FunctionArg| {
-        let list = FunctionArgumentList { args: vec![arg.clone()], ..list.clone() };
-        let args = FunctionArguments::List(list);
-        Expr::Function(Function { name: Ident::new("array_agg").into(), args, ..function.clone() })
-    };
-    Some(list.args.iter().map(of).collect())
-}
-
-/// Returns whether the type of an expression is JSON in PostgreSQL.
-pub(super) fn is_json(of: &Expr) -> bool {
-    match of {
-        Expr::Nested(of) => is_json(of),
-        Expr::BinaryOp { op: BinaryOperator::Arrow | BinaryOperator::HashArrow, .. } => true,
-        Expr::Function(of) => {
-            let name = of.name.to_string().to_ascii_lowercase();
-            name.starts_with("json")
-                && !name.ends_with("_text")
-                && !name.ends_with("typeof")
-                && !name.ends_with("length")
-                && !name.ends_with("pretty")
-                || name.starts_with("to_json")
-        }
-        _ => false,
-    }
-}
-
 fn boolean(value: bool) -> Expr {
     Expr::value(Value::Boolean(value))
 }
@@ -507,7 +380,7 @@ fn called(function: &mut Function) -> Option<Expr> {
     let name = function.name.to_string().to_ascii_lowercase();
     order_distinct(function, &name);
     patterns(function, &name);
-    if let Some(json) = made_json(function, &name) {
+    if let Some(json) = json::made(function, &name) {
         return Some(json);
     }
     let FunctionArguments::List(list) = &function.args else {

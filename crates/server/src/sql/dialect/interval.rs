@@ -1,6 +1,21 @@
 //! Intervals in PostgreSQL's input forms: with a clock (`1 day 02:30:00`), backwards (`1 day ago`), in ISO 8601
 //! (`P1DT2H`).
 
+use datafusion::sql::sqlparser::ast::{Expr, Interval};
+
+use crate::sql::ast::literal;
+
+/// An interval from its text.
+pub(super) fn interval(given: &str) -> Expr {
+    Expr::Interval(Interval {
+        value: Box::new(literal(in_words(given).unwrap_or_else(|| given.to_owned()))),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    })
+}
+
 /// The same interval in words that the query engine reads. `None` if the engine reads the text itself, or if the
 /// text is invalid.
 pub(super) fn in_words(text: &str) -> Option<String> {

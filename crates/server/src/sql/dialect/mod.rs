@@ -7,7 +7,8 @@
 //! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock, casts to JSON |
 //! | `names` | PostgreSQL's names for columns without a name; several columns with equal names |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
-//! | `rows` | functions that return rows, in FROM |
+//! | `rows` | functions that return rows |
+//! | `json` | functions that make JSON |
 //! | `typed` | casts and calls that depend on types; it calls `literals` |
 //! | `numbers` | division and multiplication of decimals |
 //! | `averages` | averages of decimals |
@@ -15,7 +16,7 @@
 //! | `sample` | TABLESAMPLE |
 //! | `bytes` | bytes written as text |
 //!
-//! `names` and `forms` change the parsed statement; `forms` calls `fetch`, `arrays`, `operators`, `rows` and `sample`. `numbers`
+//! `names` and `forms` change the parsed statement; `forms` calls `fetch`, `arrays`, `json`, `operators`, `rows` and `sample`. `numbers`
 //! plans expressions.
 //! `typed` and `averages` change the plan, where all types are known.
 
@@ -25,6 +26,7 @@ mod bytes;
 mod fetch;
 mod forms;
 mod interval;
+mod json;
 mod literals;
 mod names;
 mod numbers;

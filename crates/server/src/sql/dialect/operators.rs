@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, DataType, Expr, Subscript, UnaryOperator};
 
-use super::forms::is_json;
+use super::json::is_json;
 use crate::sql::ast::{binary, call, literal, nested, number, text};
 
 /// An index beyond every array.

@@ -1,4 +1,5 @@
-//! Functions that return rows, in FROM: the name of their column, arguments that are not constants, WITH ORDINALITY.
+//! Functions that return rows, in a list of columns and in FROM: the name of their column, arguments that are not
+//! constants, WITH ORDINALITY.
 //!
 //! The query engine's `generate_series` in FROM takes constants and makes its rows one by one. With other arguments,
 //! and with ordinality, the function becomes a subquery that makes a list and unnests it.
@@ -6,18 +7,71 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, Query, TableAlias, TableAliasColumnDef, TableFactor, Value,
-    ValueWithSpan, visit_expressions,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, TableAlias,
+    TableAliasColumnDef, TableFactor, Value, ValueWithSpan, visit_expressions,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use super::forms::{ROWS_OF, interval};
+use super::interval::interval;
 use super::literals::in_full;
 use crate::sql::QueryError;
-use crate::sql::ast::{literal, text};
+use crate::sql::ast::{call, literal, text};
+use crate::sql::functions::{ALL_MATCHES, SPLIT_PARTS};
+
+/// Functions that return rows, whose column has the function's name, and the query engine's list functions for them.
+const ROWS_OF: [(&str, &str); 11] = [
+    ("generate_series", "generate_series"),
+    ("string_to_table", "string_to_array"),
+    ("json_array_elements", "json_elements"),
+    ("json_array_elements_text", "json_element_texts"),
+    ("json_object_keys", "json_keys"),
+    ("jsonb_array_elements", "jsonb_elements"),
+    ("jsonb_array_elements_text", "jsonb_element_texts"),
+    ("jsonb_object_keys", "jsonb_keys"),
+    ("regexp_matches", ALL_MATCHES),
+    ("regexp_split_to_table", SPLIT_PARTS),
+    ("unnest", "unnest"),
+];
 
 const SERIES: &str = "generate_series";
+
+/// Functions that return rows within an expression: `generate_series(a, b)::date`, `(regexp_matches(a, b))[1]`.
+pub(super) fn within(expr: &mut Expr) {
+    match expr {
+        Expr::Nested(of)
+        | Expr::Cast { expr: of, .. }
+        | Expr::UnaryOp { expr: of, .. }
+        | Expr::Extract { expr: of, .. }
+        | Expr::AtTimeZone { timestamp: of, .. }
+        | Expr::CompoundFieldAccess { root: of, .. } => within(of),
+        Expr::BinaryOp { left, right, .. } => {
+            within(left);
+            within(right);
+        }
+        Expr::Function(function) => {
+            if let Some((_, list)) = self::of(function) {
+                function.name = Ident::new(list).into();
+                *expr = call("unnest", vec![expr.clone()]);
+            } else if let FunctionArguments::List(list) = &mut function.args
+                && function.over.is_none()
+            {
+                for arg in &mut list.args {
+                    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(of)) = arg {
+                        within(of);
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn of(function: &Function) -> Option<(&'static str, &'static str)> {
+    let name = function.name.to_string();
+    let plain = function.over.is_none() && function.filter.is_none();
+    ROWS_OF.into_iter().find(|(rows, list)| plain && *list != "unnest" && name.eq_ignore_ascii_case(rows))
+}
 
 /// Replaces such a function.
 ///

@@ -1,8 +1,10 @@
 //! Changes and tests of whole jsonb values: `@>`, `||`, `-`, `jsonb_set`, `jsonb_strip_nulls`, `jsonb_pretty`, and
 //! `json_object_agg`, which makes an object of two lists.
 //!
-//! Arguments are brought into the form of jsonb first, so equal values have equal texts but for numbers.
+//! Arguments are brought into the form of jsonb first, so equal values have equal texts but for numbers. Deep values, and
+//! comparisons of many objects with many, are errors: they would take more stack, or more time, than a statement should.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
@@ -12,11 +14,16 @@ use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::build::{object, written};
-use super::tokens::{Kind, members, unescaped};
+use super::tokens::{Kind, Token, Tokens, members, unescaped};
 use super::{Lists, TEXT, is_text, normal, one_text, two_texts};
 use crate::sql::QueryError;
 use crate::sql::arguments::{Numbers, Texts};
 use crate::sql::functions::declared::Function;
+
+/// Maximum depth of a value.
+const DEPTH_MAX: usize = 500;
+/// Maximum number of pairs of objects and arrays that two arrays compare.
+const COMPARISONS_MAX: usize = 100_000;
 
 /// `@>`.
 pub(super) const CONTAINS: Function =
@@ -71,7 +78,7 @@ fn two_lists(types: &[DataType]) -> Result<Vec<DataType>> {
 /// Applies a function of jsonb to each text.
 fn of_text(args: &ScalarFunctionArgs, of: fn(&str) -> Result<String>) -> Result<ColumnarValue> {
     let texts = Texts::of(&args.args[0])?;
-    let row = |row: usize| texts.get(row).map(|text| of(&normal(text)?)).transpose();
+    let row = |row: usize| texts.get(row).map(|text| of(&read(text)?)).transpose();
     rows(args.number_rows, row)
 }
 
@@ -97,7 +104,7 @@ fn contained(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (all, some) = (Texts::of(&args.args[0])?, Texts::of(&args.args[1])?);
     let row = |row: usize| {
         let pair = all.get(row).zip(some.get(row));
-        pair.map(|(all, some)| contains(&normal(all)?, &normal(some)?, true)).transpose()
+        pair.map(|(all, some)| contains(&read(all)?, &read(some)?, true)).transpose()
     };
     let rows = (0..args.number_rows).map(row).collect::<Result<BooleanArray>>()?;
     Ok(ColumnarValue::Array(Arc::new(rows)))
@@ -109,19 +116,28 @@ fn contains(all: &str, some: &str, top: bool) -> Result<bool> {
     let ((kind, of), (wanted_kind, wanted)) = (parts(all)?, parts(some)?);
     Ok(match (kind, wanted_kind) {
         (Kind::Object, Kind::Object) => {
+            let of: HashMap<Option<&str>, &str> = of.into_iter().collect();
             for (name, value) in wanted {
-                let same = of.iter().find(|(other, _)| *other == name);
-                if !same.map_or(Ok(false), |(_, of)| contains(of, value, false))? {
+                if !of.get(&name).map_or(Ok(false), |of| contains(of, value, false))? {
                     return Ok(false);
                 }
             }
             true
         }
         (Kind::Array, Kind::Array) => {
+            let (nested, scalars): (Vec<_>, Vec<_>) =
+                of.iter().map(|(_, of)| *of).partition(|of| is_nested(of));
+            let scalars: HashSet<&str> = scalars.into_iter().map(trimmed).collect();
+            let comparisons = wanted.iter().filter(|(_, value)| is_nested(value)).count();
+            if comparisons.saturating_mul(nested.len()) > COMPARISONS_MAX {
+                return Err(too_complex(format!(
+                    "@> compares at most {COMPARISONS_MAX} pairs of objects and arrays within two arrays"
+                )));
+            }
             for (_, value) in wanted {
-                let mut found = false;
-                for (_, element) in &of {
-                    found = found || contains(element, value, false)?;
+                let mut found = !is_nested(value) && scalars.contains(trimmed(value));
+                for of in nested.iter().filter(|_| is_nested(value)) {
+                    found = found || contains(of, value, false)?;
                 }
                 if !found {
                     return Ok(false);
@@ -130,19 +146,46 @@ fn contains(all: &str, some: &str, top: bool) -> Result<bool> {
             true
         }
         (Kind::Array, Kind::Object) => false,
-        (Kind::Array, _) if top => of.iter().any(|(_, element)| same_scalar(element, some)),
-        (Kind::Number, Kind::Number) => same_scalar(all, some),
-        (kind, other) => kind == other && all == some,
+        (Kind::Array, _) if top => of.iter().any(|(_, of)| trimmed(of) == trimmed(some)),
+        (kind, other) => kind == other && trimmed(all) == trimmed(some),
     })
 }
 
-/// Compares two scalars. Numbers are equal whatever zeros end them.
-fn same_scalar(one: &str, other: &str) -> bool {
-    let trimmed = |of: &str| match of.contains('.') && !of.starts_with('"') {
-        true => of.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => of.to_owned(),
-    };
-    trimmed(one) == trimmed(other)
+fn is_nested(json: &str) -> bool {
+    json.starts_with(['{', '['])
+}
+
+/// A scalar without the zeros at the end of a fraction, which do not count.
+fn trimmed(scalar: &str) -> &str {
+    match scalar.contains('.') && !scalar.starts_with('"') {
+        true => scalar.trim_end_matches('0').trim_end_matches('.'),
+        false => scalar,
+    }
+}
+
+fn too_complex(text: String) -> DataFusionError {
+    DataFusionError::External(Box::new(QueryError::other("54001", text)))
+}
+
+/// A value in the form of jsonb.
+///
+/// # Errors
+///
+/// If it is no JSON, or is nested too deeply.
+fn read(text: &str) -> Result<String> {
+    let json = normal(text)?;
+    let (mut tokens, mut depth) = (Tokens::of(&json), 0_usize);
+    while let Some(token) = tokens.next()? {
+        match token {
+            Token::Begin(_) => depth += 1,
+            Token::End => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            return Err(too_complex(format!("JSON is nested deeper than {DEPTH_MAX} levels")));
+        }
+    }
+    Ok(json)
 }
 
 fn joined(kind: Kind, parts: &[Part<'_>]) -> Result<String> {
@@ -163,7 +206,7 @@ fn concatenated(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (left, right) = (Texts::of(&args.args[0])?, Texts::of(&args.args[1])?);
     rows(args.number_rows, |row| {
         let Some((left, right)) = left.get(row).zip(right.get(row)) else { return Ok(None) };
-        let (left, right) = (normal(left)?, normal(right)?);
+        let (left, right) = (read(left)?, read(right)?);
         let ((kind, of_left), (other, of_right)) = (parts(&left)?, parts(&right)?);
         if kind == Kind::Object && other == Kind::Object {
             return joined(kind, &[of_left, of_right].concat()).map(Some);
@@ -182,7 +225,7 @@ fn deleted(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     };
     rows(args.number_rows, |row| {
         let Some(text) = texts.get(row) else { return Ok(None) };
-        let text = normal(text)?;
+        let text = read(text)?;
         let (kind, of) = parts(&text)?;
         if kind != Kind::Object && kind != Kind::Array {
             return exec_err!("cannot delete from scalar");
@@ -229,7 +272,7 @@ fn set(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
             Some(creates) => creates.as_boolean().value(row),
             None => true,
         };
-        replaced(&normal(text)?, &path, &normal(new)?, creates).map(Some)
+        replaced(&read(text)?, &path, &read(new)?, creates).map(Some)
     })
 }
 
@@ -375,6 +418,16 @@ mod tests {
         ] {
             assert_eq!(contains(all, some, true).unwrap(), contains_it, "{all} @> {some}");
         }
+    }
+
+    #[test]
+    fn deep_and_large_values_are_refused() {
+        let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(read(&deep(DEPTH_MAX)).is_ok_and(|json| pretty(&json).is_ok()));
+        assert!(read(&deep(DEPTH_MAX + 1)).is_err());
+        let many = |of: &str| format!("[{}]", vec![of; 1000].join(", "));
+        assert!(contains(&many("1"), &many("1"), true).unwrap());
+        assert!(contains(&many("[1]"), &many("[2]"), true).is_err());
     }
 
     #[test]

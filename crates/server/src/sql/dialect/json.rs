@@ -1,0 +1,72 @@
+//! Functions that make JSON, and expressions that are JSON in PostgreSQL.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    Ident,
+};
+
+use crate::sql::ast::call;
+use crate::sql::functions::AS_JSON;
+
+/// Functions that make JSON. A text among their arguments is a string, but JSON is a part of the result.
+pub(super) fn made(function: &mut Function, name: &str) -> Option<Expr> {
+    const MAKES: [&str; 10] = [
+        "to_json",
+        "to_jsonb",
+        "json_build_object",
+        "jsonb_build_object",
+        "json_build_array",
+        "jsonb_build_array",
+        "json_agg",
+        "jsonb_agg",
+        "json_object_agg",
+        "jsonb_object_agg",
+    ];
+    if !MAKES.contains(&name) {
+        return None;
+    }
+    if let FunctionArguments::List(list) = &mut function.args {
+        for arg in &mut list.args {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(of)) = arg
+                && is_json(of)
+            {
+                *of = call(AS_JSON, vec![of.clone()]);
+            }
+        }
+    }
+    if let Some(kind) = name.strip_suffix("_object_agg") {
+        return lists_of(function).map(|lists| call(&format!("{kind}_of_lists"), lists));
+    }
+    let of_list = name.strip_suffix("_agg").map(|kind| format!("{kind}_of_list"))?;
+    function.name = Ident::new("array_agg").into();
+    Some(call(&of_list, vec![Expr::Function(function.clone())]))
+}
+
+/// An aggregate of each argument of an aggregate, as lists in the same order.
+fn lists_of(function: &Function) -> Option<Vec<Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let of = |arg: &FunctionArg| {
+        let list = FunctionArgumentList { args: vec![arg.clone()], ..list.clone() };
+        let args = FunctionArguments::List(list);
+        Expr::Function(Function { name: Ident::new("array_agg").into(), args, ..function.clone() })
+    };
+    Some(list.args.iter().map(of).collect())
+}
+
+/// Returns whether the type of an expression is JSON in PostgreSQL.
+pub(super) fn is_json(of: &Expr) -> bool {
+    match of {
+        Expr::Nested(of) => is_json(of),
+        Expr::BinaryOp { op: BinaryOperator::Arrow | BinaryOperator::HashArrow, .. } => true,
+        Expr::Function(of) => {
+            let name = of.name.to_string().to_ascii_lowercase();
+            name.starts_with("json")
+                && !name.ends_with("_text")
+                && !name.ends_with("typeof")
+                && !name.ends_with("length")
+                && !name.ends_with("pretty")
+                || name.starts_with("to_json")
+        }
+        _ => false,
+    }
+}
