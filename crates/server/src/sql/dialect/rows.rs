@@ -55,6 +55,7 @@ pub(super) fn within(expr: &mut Expr) {
                 *expr = call("unnest", vec![expr.clone()]);
             } else if let FunctionArguments::List(list) = &mut function.args
                 && function.over.is_none()
+                && !function.name.to_string().eq_ignore_ascii_case("unnest")
             {
                 for arg in &mut list.args {
                     if let FunctionArg::Unnamed(FunctionArgExpr::Expr(of)) = arg {
