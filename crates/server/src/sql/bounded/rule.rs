@@ -12,6 +12,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
@@ -50,7 +51,14 @@ impl AnalyzerRule for BoundOperators {
                 expr => Transformed::no(expr),
             })
         };
-        let in_node = |node: LogicalPlan| node.map_expressions(|expr| expr.transform_up(in_expr));
+        // The condition of an aggregate's FILTER is a part of its name, in other words than those of `schema_name`.
+        let in_node = |node: LogicalPlan| {
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                Ok(expr.transform_up(in_expr)?.update_data(|expr| name.restore(expr)))
+            })
+        };
         Ok(plan.transform_up_with_subqueries(in_node)?.data)
     }
 }
@@ -197,4 +205,27 @@ fn joined(args: &[ColumnarValue], rows: usize) -> Result<ColumnarValue> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
     operator.evaluate(&batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::memory_pool::UnboundedMemoryPool;
+    use datafusion::functions_aggregate::expr_fn::min;
+    use datafusion::logical_expr::{ExprFunctionExt, binary_expr, col, lit, table_scan};
+
+    use super::*;
+
+    #[test]
+    fn aggregates_keep_their_names() {
+        let fields = vec![Field::new("a", DataType::Utf8, true), Field::new("b", DataType::Int64, true)];
+        let longer = binary_expr(col("a"), Operator::StringConcat, lit("x"));
+        let least = min(col("b")).filter(longer.lt(lit("y"))).build().unwrap();
+        let table = table_scan(Some("t"), &Schema::new(fields), None).unwrap();
+        let plan = table.aggregate(Vec::<Expr>::new(), vec![least]).unwrap().build().unwrap();
+        let room = Room::in_pool(Arc::new(UnboundedMemoryPool::default()));
+        let bound = BoundOperators(room).analyze(plan.clone(), &ConfigOptions::default()).unwrap();
+        let LogicalPlan::Aggregate(aggregate) = &bound else { panic!("{bound}") };
+        assert_ne!(bound, plan);
+        assert_eq!(aggregate.aggr_expr[0].schema_name().to_string(), *plan.schema().field(0).name());
+    }
 }
