@@ -319,6 +319,11 @@ const QUERIES: &[(&str, &[&str])] = &[
     ),
     ("SELECT count(*) FROM g, LATERAL (SELECT * FROM h WHERE h.k <> g.v AND false) h", &["0"]),
     (
+        "SELECT g.k, l.w FROM g JOIN LATERAL (SELECT q.* FROM h q WHERE q.k = g.k) l ON true
+         WHERE g.v IN (SELECT x FROM i WHERE i.x < l.w ORDER BY x LIMIT 1)",
+        &["1|7", "1|7", "1|9", "2|7", "2|8"],
+    ),
+    (
         "SELECT x FROM (SELECT x, v FROM (SELECT x, arrow_cast(x, 'Float64') AS v FROM i) a LEFT JOIN (SELECT v, 1 AS one FROM p) b
          USING (v)) a WHERE NOT EXISTS (SELECT count(*) FROM p WHERE p.v >= a.v HAVING count(*) > 2)",
         &["", "9"],

@@ -121,8 +121,11 @@ fn side_with<'a>(rows: &'a LogicalPlan, columns: &[Column]) -> &'a LogicalPlan {
         {
             side_with(&of.left, columns)
         }
+        // A lateral subquery is nothing without the rows beside it.
         LogicalPlan::Join(of)
-            if matches!(of.join_type, JoinType::Inner | JoinType::Right) && has_all(&of.right) =>
+            if matches!(of.join_type, JoinType::Inner | JoinType::Right)
+                && has_all(&of.right)
+                && !is_lateral(&of.right) =>
         {
             side_with(&of.right, columns)
         }
@@ -130,6 +133,14 @@ fn side_with<'a>(rows: &'a LogicalPlan, columns: &[Column]) -> &'a LogicalPlan {
             side_with(&of.input, columns)
         }
         rows => rows,
+    }
+}
+
+fn is_lateral(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Subquery(_) => true,
+        LogicalPlan::SubqueryAlias(of) => is_lateral(&of.input),
+        _ => false,
     }
 }
 
