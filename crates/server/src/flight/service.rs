@@ -81,12 +81,9 @@ impl Planned {
         self.user.ended.is_ended()
     }
 
-    /// Returns true if the statement changes variables of its session.
+    /// Returns true if the statement changes a variable of its session.
     fn sets(&self) -> bool {
-        matches!(
-            self.plan.as_ref(),
-            LogicalPlan::Statement(Statement::SetVariable(_) | Statement::ResetVariable(_))
-        )
+        variable(&self.plan).is_some()
     }
 
     async fn run(&self, session: &Session, cancel: Cancel) -> Result<Results, Status> {
@@ -101,12 +98,21 @@ impl Planned {
     }
 }
 
+/// The variable that a statement sets or resets.
+fn variable(plan: &LogicalPlan) -> Option<&str> {
+    match plan {
+        LogicalPlan::Statement(Statement::SetVariable(of)) => Some(&of.variable),
+        LogicalPlan::Statement(Statement::ResetVariable(of)) => Some(&of.variable),
+        _ => None,
+    }
+}
+
 /// The service.
 pub(crate) struct FlightSql {
     state: SharedState,
     results: Kept<Planned>,
     statements: Kept<Planned>,
-    /// The statements with which a connection has set variables, by its address.
+    /// The last statement about each variable that a connection has set, by its address.
     settings: Kept<Arc<[Arc<LogicalPlan>]>>,
     /// Cancel handles of running statements, by the name of the result or of the prepared statement.
     running: Kept<Cancel>,
@@ -151,21 +157,20 @@ impl FlightSql {
         Ok(Planned { user, sql: sql.as_str().into(), plan, bound: Arc::default(), _reserved: reserved })
     }
 
-    /// Keeps the variables that a statement has set for later statements of the connection.
+    /// Keeps the variable that a statement has set for later statements of the connection.
     fn keep_settings(&self, planned: &Planned, place: SocketAddr) -> Result<(), Status> {
-        if !planned.sets() {
-            return Ok(());
-        }
+        let Some(set) = variable(&planned.plan) else { return Ok(()) };
         let (user, place) = (&planned.user.name, Bytes::from(place.to_string()));
         let before = self.settings.get(user, &place, Instant::now());
-        let before = before.as_deref().unwrap_or_default();
-        if before.len() >= SETTINGS_MAX {
+        let others = before.iter().flat_map(|before| before.iter());
+        let others: Vec<_> = others.filter(|known| variable(known) != Some(set)).cloned().collect();
+        if others.len() >= SETTINGS_MAX {
             return Err(Status::resource_exhausted(format!(
                 "a connection sets at most {SETTINGS_MAX} variables: open another one"
             )));
         }
-        let set = before.iter().chain([&planned.plan]).cloned().collect();
-        self.settings.keep_as(place, user, set, Instant::now());
+        let all = others.into_iter().chain([planned.plan.clone()]).collect();
+        self.settings.keep_as(place, user, all, Instant::now());
         Ok(())
     }
 
@@ -194,16 +199,18 @@ impl FlightSql {
     /// Runs a statement that sets variables. Clients do not fetch the rows of a statement that has none.
     async fn set_at_once<T>(&self, planned: &Planned, request: &Request<T>) -> Result<(), Status> {
         match planned.sets() {
-            true => self.update(planned, request).await.map(|_| ()),
+            true => {
+                let session = self.session_as_set(request).await?;
+                self.update(&session, planned, caller::peer(request)?).await.map(|_| ())
+            }
             false => Ok(()),
         }
     }
 
     /// Runs a planned statement to its end and returns the number of changed rows.
-    async fn update<T>(&self, planned: &Planned, request: &Request<T>) -> Result<i64, Status> {
-        let session = self.session_as_set(request).await?;
-        let count = update(planned.run(&session, Cancel::default()).await?).await?;
-        self.keep_settings(planned, caller::peer(request)?)?;
+    async fn update(&self, session: &Session, planned: &Planned, place: SocketAddr) -> Result<i64, Status> {
+        let count = update(planned.run(session, Cancel::default()).await?).await?;
+        self.keep_settings(planned, place)?;
         Ok(count)
     }
 
@@ -458,11 +465,11 @@ impl FlightSqlService for FlightSql {
         request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
         let planned = self.prepared(&query.prepared_statement_handle, &request)?;
-        let session = self.session_as_set(&request).await?;
+        let (session, place) = (self.session_as_set(&request).await?, caller::peer(&request)?);
         if let Some(values) = bound(&session, request).await? {
             *planned.bound.lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
         }
-        update(planned.run(&session, Cancel::default()).await?).await
+        self.update(&session, &planned, place).await
     }
 
     async fn do_put_statement_update(
@@ -471,7 +478,8 @@ impl FlightSqlService for FlightSql {
         request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
         let planned = self.plan(&query.query, &request).await?;
-        self.update(&planned, &request).await
+        let session = self.session_as_set(&request).await?;
+        self.update(&session, &planned, caller::peer(&request)?).await
     }
 
     async fn get_flight_info_catalogs(

@@ -83,8 +83,6 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
         sql = other.into();
     }
     if let Ok(statements) = &mut plain {
-        // The rewrites for catalogs leave out collations.
-        check_collations(statements)?;
         let numbers = statements.iter().any(|statement| touches_tables(session, statement));
         let named = regclass::named(statements, &|name| is_relation(session, name), numbers)?;
         if objects::resolved(statements)? || named {
@@ -104,7 +102,11 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
         Ok(statements) if statements.iter().any(|statement| touches_tables(session, statement)) => {
             Ok(wrapped(statements))
         }
-        Ok(statements) => Ok(wrapped(catalog::read(sql, Some(&statements)).unwrap_or(statements))),
+        Ok(statements) => {
+            // The rewrites for catalogs leave out collations.
+            check_collations(&statements)?;
+            Ok(wrapped(catalog::read(sql, Some(&statements)).unwrap_or(statements)))
+        }
         Err(error) => match catalog::read(sql, None) {
             Ok(statements) if !statements.iter().any(|statement| touches_tables(session, statement)) => {
                 Ok(wrapped(statements))

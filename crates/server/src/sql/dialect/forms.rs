@@ -40,17 +40,13 @@ const BY_BYTES: [&str; 4] = ["c", "posix", "ucs_basic", "default"];
 ///
 /// If one is not the order of bytes.
 pub(crate) fn check_collations(statements: &[Statement]) -> Result<(), QueryError> {
-    let mut wrong = None;
-    for statement in statements {
-        let checked = visit_expressions(statement, |expr| match expr {
-            Expr::Collate { collation, .. } => match check_collation(collation) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => ControlFlow::Break(error),
-            },
-            _ => ControlFlow::Continue(()),
-        });
-        wrong = wrong.or(checked.break_value());
-    }
+    let check = |expr: &Expr| match expr {
+        Expr::Collate { collation, .. } => {
+            check_collation(collation).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        }
+        _ => ControlFlow::Continue(()),
+    };
+    let wrong = statements.iter().find_map(|statement| visit_expressions(statement, check).break_value());
     wrong.map_or(Ok(()), Err)
 }
 

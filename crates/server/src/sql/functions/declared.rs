@@ -6,9 +6,10 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::Result;
 use datafusion::logical_expr::expr_fn::SimpleScalarUDF;
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -38,6 +39,13 @@ impl Function {
     fn with(self, volatility: Volatility) -> ScalarUDF {
         ScalarUDF::from(Declared { function: self, signature: Signature::user_defined(volatility) })
     }
+}
+
+/// The types to which another function coerces its arguments.
+pub(super) fn coerced_by(function: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+    let fields: Vec<_> = types.iter().map(|of| Arc::new(Field::new("", of.clone(), true))).collect();
+    let fields = fields_with_udf(&fields, function)?;
+    Ok(fields.iter().map(|field| field.data_type().clone()).collect())
 }
 
 /// A function that computes its results from its arguments and from values in the closure. It has one result type,

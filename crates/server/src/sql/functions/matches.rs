@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ListBuilder, StringArray, StringBuilder};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err, plan_err};
+use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use datafusion::prelude::SessionContext;
 use regex::{Regex, RegexBuilder};
 
 use super::declared::Function;
 use super::latest::Latest;
+use super::pattern::invalid;
 use crate::sql::QueryError;
 use crate::sql::arguments::Texts;
 
@@ -70,10 +71,7 @@ impl Pattern {
                 }
             }
         }
-        let regex = regex.build().map_err(|error| {
-            let error = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-            exec_datafusion_err!("invalid regular expression '{pattern}': {error}")
-        })?;
+        let regex = regex.build().map_err(|error| invalid(pattern, &error))?;
         Ok(Pattern { regex, all })
     }
 }

@@ -8,15 +8,15 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, StringArray};
-use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::{Result, exec_datafusion_err};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 use datafusion::functions::unicode::substr;
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use regex::Regex;
 
+use super::declared::coerced_by;
 use super::latest::Latest;
 
 /// `substring` with two arguments. If the second is a position, the query engine's function is called.
@@ -48,12 +48,7 @@ impl ScalarUDFImpl for Substring {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         match is_pattern(types) {
             true => Ok(vec![DataType::Utf8; 2]),
-            false => {
-                let field = |of: &DataType| Arc::new(Field::new("", of.clone(), true));
-                let fields: Vec<_> = types.iter().map(field).collect();
-                let fields = fields_with_udf(&fields, self.by_position.as_ref())?;
-                Ok(fields.iter().map(|field| field.data_type().clone()).collect())
-            }
+            false => coerced_by(&self.by_position, types),
         }
     }
 
@@ -84,10 +79,13 @@ impl ScalarUDFImpl for Substring {
 }
 
 fn compiled(pattern: &str) -> Result<Regex> {
-    Regex::new(pattern).map_err(|error| {
-        let error = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-        exec_datafusion_err!("invalid regular expression '{pattern}': {error}")
-    })
+    Regex::new(pattern).map_err(|error| invalid(pattern, &error))
+}
+
+/// The error of a pattern that cannot be read.
+pub(super) fn invalid(pattern: &str, error: &regex::Error) -> DataFusionError {
+    let error = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    exec_datafusion_err!("invalid regular expression '{pattern}': {error}")
 }
 
 /// The first group, `None` if it is not part of the match. The whole match if the pattern has no group.

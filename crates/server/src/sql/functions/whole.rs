@@ -8,11 +8,12 @@ use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::functions::math;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::prelude::SessionContext;
+
+use super::declared::coerced_by;
 
 /// The number of whole units in a number.
 type Rounding = fn(i128, i128) -> i128;
@@ -79,12 +80,7 @@ impl ScalarUDFImpl for Whole {
             {
                 Ok(vec![types[0].clone(), DataType::Int64])
             }
-            types => {
-                let field = |of: &DataType| Arc::new(Field::new("", of.clone(), true));
-                let fields: Vec<_> = types.iter().map(field).collect();
-                let fields = fields_with_udf(&fields, self.of_others.as_ref())?;
-                Ok(fields.iter().map(|field| field.data_type().clone()).collect())
-            }
+            types => coerced_by(&self.of_others, types),
         }
     }
 
