@@ -8,7 +8,7 @@
 //! it once [`install_interrupts`] was called.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,14 +20,20 @@ use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use datafusion::common::{DataFusionError, Result};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Rows of the first part of a batch, and the duration of a part to aim at.
 const FIRST_ROWS: usize = 256;
 const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_millis(20);
 
+/// Time after which a poll leaves its worker to other tasks.
+const PATIENCE: Duration = Duration::from_millis(20);
+
 thread_local! {
     static CURRENT: RefCell<Option<Interrupt>> = const { RefCell::new(None) };
+    /// The beginning of the poll of an interruptible future on this thread.
+    static POLLED_AT: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// A request to end a computation. Clones share it.
@@ -52,16 +58,18 @@ impl Interrupt {
 
     /// Makes this the interrupt of the thread until the returned value is dropped.
     fn enter(&self) -> Entered {
-        Entered(CURRENT.replace(Some(self.clone())))
+        let polled_at = POLLED_AT.get().or_else(|| Some(Instant::now()));
+        Entered(CURRENT.replace(Some(self.clone())), POLLED_AT.replace(polled_at))
     }
 }
 
-/// Restores the interrupt that the thread had before.
-struct Entered(Option<Interrupt>);
+/// Restores the interrupt that the thread had before, and the beginning of its poll.
+struct Entered(Option<Interrupt>, Option<Instant>);
 
 impl Drop for Entered {
     fn drop(&mut self) {
         CURRENT.set(self.0.take());
+        POLLED_AT.set(self.1.take());
     }
 }
 
@@ -93,6 +101,15 @@ pub fn check_interrupt() -> Result<()> {
     }
 }
 
+/// Computes a part of a long computation that cannot yield. If the poll of this task has lasted for a while, the part is
+/// computed outside of the runtime's workers, and another thread takes this worker's place: other tasks go on beside it.
+pub(crate) fn aside<T>(compute: impl FnOnce() -> T) -> T {
+    let is_long = POLLED_AT.get().is_some_and(|began| began.elapsed() > PATIENCE);
+    let has_workers =
+        || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if is_long && has_workers() { tokio::task::block_in_place(compute) } else { compute() }
+}
+
 /// Evaluates `rows` rows in parts, and checks for an interrupt between them. Parts grow while they are fast, so that a
 /// fast evaluation has few of them.
 ///
@@ -104,7 +121,7 @@ pub fn in_parts<T>(rows: usize, mut evaluate: impl FnMut(Range<usize>) -> Result
     while at < rows {
         check_interrupt()?;
         let (end, begun) = (rows.min(at + part), Instant::now());
-        results.push(evaluate(at..end)?);
+        results.push(aside(|| evaluate(at..end))?);
         at = end;
         match begun.elapsed() {
             took if took < SHORT => part *= 32,

@@ -137,7 +137,20 @@ def parts_of_texts(draw: random.Random) -> str:
     ])
 
 
-KINDS = [doubling, substituted, powers, products, patterns, constants, parts_of_texts]
+def pairs(draw: random.Random) -> str:
+    """Joins and subqueries that look at many pairs of rows and keep none."""
+    table = f"(SELECT n, n % {draw.choice([1, 3, 7])} AS k FROM generate_series(1, {draw.choice([200_000, 600_000])}) g(n))"
+    never = draw.choice(["a.n + b.n = -1", "a.n * b.n < 0", "a.n > b.n AND a.n < b.n"])
+    return draw.choice([
+        f"SELECT count(*) FROM {table} a CROSS JOIN {table} b WHERE {never}",
+        f"SELECT count(*) FROM {table} a {draw.choice(['', 'LEFT', 'FULL'])} JOIN {table} b ON a.k = b.k AND {never}",
+        f"SELECT count(*) FROM {table} a WHERE {draw.choice(['', 'NOT'])} EXISTS (SELECT 1 FROM {table} b WHERE {never})",
+        f"SELECT count(*) FROM {table} a WHERE a.k {draw.choice(['', 'NOT'])} IN (SELECT b.k FROM {table} b WHERE b.n > 0)",
+        f"SELECT (SELECT max(b.n) FROM {table} b WHERE {never}) FROM {table} a",
+    ])
+
+
+KINDS = [doubling, substituted, powers, products, patterns, constants, parts_of_texts, pairs]
 
 
 class Victim(threading.Thread):
@@ -232,7 +245,7 @@ class Plans(Certified):
     def test_hostile_statements_leave_others_alone(self):
         server = hostile_server(self.data)
         self.addCleanup(server.stop)
-        self.assertEqual(findings(server, seed=1, statements=42), [])
+        self.assertEqual(findings(server, seed=1, statements=48), [])
 
 
 def hostile_server(data: Path) -> Server:

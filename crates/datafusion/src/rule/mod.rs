@@ -26,6 +26,7 @@ mod aside;
 mod deferred;
 mod filter_pushdown;
 pub(crate) mod foreign;
+mod join_condition;
 mod key_filters;
 mod limited;
 mod limits;
@@ -58,6 +59,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use self::aside::{put_back, set_aside};
 use self::deferred::deferred;
 use self::foreign::Declared;
+use self::join_condition::with_interruptible_condition;
 use self::read_once::read_once;
 use crate::eligibility;
 use crate::options::{CoscanOptions, OrderAware};
@@ -169,10 +171,11 @@ fn yielding(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Executio
         || node.is::<NestedLoopJoinExec>()
         || node.is::<HashJoinExec>()
         || node.is::<SortMergeJoinExec>();
-    Ok(match multiplies {
-        true => Transformed::yes(Arc::new(CooperativeExec::new(node))),
-        false => Transformed::no(node),
-    })
+    if !multiplies {
+        return Ok(Transformed::no(node));
+    }
+    let join = with_interruptible_condition(&node)?.unwrap_or(node);
+    Ok(Transformed::yes(Arc::new(CooperativeExec::new(join))))
 }
 
 fn is_finished(node: &Arc<dyn ExecutionPlan>) -> bool {

@@ -32,6 +32,7 @@ mod ordered_turns;
 mod overflow;
 mod points;
 mod presigned;
+mod rejected_pairs;
 mod resident;
 mod resident_shapes;
 mod rewrites;
