@@ -45,5 +45,5 @@ pub use session::any_case::AnyCaseSchema;
 pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::{install, with_mended_planning};
 pub use shared_result::result_taken_from;
-pub use stores::{EnvironmentStores, SharedStores, store_for};
+pub use stores::{EnvironmentStores, SharedStores, store_for, store_with};
 pub use table::listing::table_files;

@@ -78,9 +78,24 @@ impl CoscanContext {
         path_or_url: &str,
         options: &[(&str, &str)],
     ) -> Result<()> {
+        self.register_parquet_files(name, &[path_or_url], options).await
+    }
+
+    /// Registers the files at several paths or URLs of one store as one table, as
+    /// [`Self::register_parquet_with`] does.
+    ///
+    /// # Errors
+    /// As [`Self::register_parquet_with`], or if two locations are equal or in different stores.
+    pub async fn register_parquet_files(
+        &self,
+        name: &str,
+        paths_or_urls: &[&str],
+        options: &[(&str, &str)],
+    ) -> Result<()> {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
-        let (name, location) = (name.replace('"', "\"\""), quoted(path_or_url));
-        let mut sql = format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS PARQUET LOCATION {location}");
+        let locations: Vec<_> = paths_or_urls.iter().map(|location| quoted(location)).collect();
+        let (name, locations) = (name.replace('"', "\"\""), locations.join(", "));
+        let mut sql = format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS PARQUET LOCATION ({locations})");
         let options = options.iter().map(|(key, value)| format!("{} {}", quoted(key), quoted(value)));
         let options = options.collect::<Vec<_>>().join(", ");
         if !options.is_empty() {

@@ -63,7 +63,7 @@ impl ObjectStoreRegistry for EnvironmentStores {
         if let Ok(store) = self.known.get_store(url) {
             return Ok(store);
         }
-        let store = store_sending(url, &self.queries)?;
+        let store = store_sending(url, &[], &self.queries)?;
         self.known.register_store(url, Arc::clone(&store));
         Ok(store)
     }
@@ -74,17 +74,30 @@ impl ObjectStoreRegistry for EnvironmentStores {
 /// # Errors
 /// If no store is known for the address, or its environment variables are incomplete.
 pub fn store_for(url: &Url) -> Result<Arc<dyn ObjectStore>> {
-    store_sending(url, &Arc::default())
+    store_with(url, &[])
+}
+
+/// Returns the store of an address as [`store_for`] does, with options by the names that `object_store` has, such as
+/// `("aws_region", "eu-central-1")` or `("allow_http", "true")`. They take precedence over the environment.
+///
+/// # Errors
+/// As [`store_for`], or if an option is unknown or has an invalid value.
+pub fn store_with(url: &Url, options: &[(String, String)]) -> Result<Arc<dyn ObjectStore>> {
+    store_sending(url, options, &Arc::default())
 }
 
 /// Returns the store of an address. Its requests are sent with these queries.
-fn store_sending(url: &Url, queries: &Arc<Queries>) -> Result<Arc<dyn ObjectStore>> {
+fn store_sending(
+    url: &Url,
+    options: &[(String, String)],
+    queries: &Arc<Queries>,
+) -> Result<Arc<dyn ObjectStore>> {
     let address = url.as_str();
     let wrong = |error: object_store::Error| {
         DataFusionError::External(Box::new(error)).context(format!("cannot open the store of {address}"))
     };
-    let writes = client(url, queries, false)?.map_err(wrong)?;
-    let reads = client(url, queries, true)?.map_err(wrong)?;
+    let writes = client(url, options, queries, false)?.map_err(wrong)?;
+    let reads = client(url, options, queries, true)?.map_err(wrong)?;
     Ok(Arc::new(RemoteStore::new(reads, writes, matches!(url.scheme(), "http" | "https"))))
 }
 
@@ -92,6 +105,7 @@ fn store_sending(url: &Url, queries: &Arc<Queries>) -> Result<Arc<dyn ObjectStor
 /// this crate.
 fn client(
     url: &Url,
+    options: &[(String, String)],
     queries: &Arc<Queries>,
     repeats: bool,
 ) -> Result<object_store::Result<Arc<dyn ObjectStore>>> {
@@ -101,7 +115,11 @@ fn client(
             built!($builder, ReqwestConnector::default())
         };
         ($builder:expr, $connector:expr) => {{
-            let builder = $builder;
+            let mut builder = $builder;
+            for (name, value) in options {
+                let key = name.to_ascii_lowercase().parse();
+                builder = builder.with_config(key.map_err(|_| unknown_option(url, name))?, value);
+            }
             let builder = match repeats {
                 true => builder.with_http_connector(Repeating($connector)).with_retry(no_other_retries()),
                 false => builder.with_http_connector($connector),
@@ -117,9 +135,9 @@ fn client(
             built!(MicrosoftAzureBuilder::from_env().with_url(address))
         }
         "http" | "https" => {
-            let options = ClientOptions::new().with_allow_http(true);
+            let client = ClientOptions::new().with_allow_http(true);
             let host = &url[..Position::BeforePath];
-            let builder = HttpBuilder::new().with_url(host).with_client_options(options);
+            let builder = HttpBuilder::new().with_url(host).with_client_options(client);
             built!(builder, QueryConnector { queries: Arc::clone(queries) })
         }
         scheme => {
@@ -128,6 +146,11 @@ fn client(
             )));
         }
     })
+}
+
+fn unknown_option(url: &Url, name: &str) -> DataFusionError {
+    let scheme = url.scheme();
+    DataFusionError::Configuration(format!("'{name}' is no option of stores with addresses {scheme}://"))
 }
 
 /// Returns whether a store is exactly this machine's file system from its root: DataFusion's own for
