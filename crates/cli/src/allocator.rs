@@ -1,4 +1,4 @@
-//! The memory allocator of the program.
+//! The options of the binary's memory allocator.
 //!
 //! Queries allocate and free arrays of some hundred kilobytes all the time. The C library's allocator returns such
 //! memory to the system. The system clears it page by page before the next use.
@@ -8,10 +8,6 @@ use std::sync::Once;
 use std::time::Duration;
 
 use libmimalloc_sys::{mi_option_set, mi_option_t};
-use mimalloc::MiMalloc;
-
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// `mi_option_purge_delay`, which the bindings do not name.
 const PURGE_DELAY: mi_option_t = 15;
@@ -27,7 +23,7 @@ const SHORT_PERCENT: u64 = 65;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Sets the allocator's options, unless `MIMALLOC_PURGE_DELAY` or `MIMALLOC_ALLOW_THP` are set.
-pub(crate) fn set_up() {
+pub fn set_up() {
     keep_freed_memory();
     use_small_pages();
 }

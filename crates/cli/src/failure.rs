@@ -58,8 +58,17 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
 
 /// The error and its causes on one line, without repetitions.
 pub fn one_line(error: &anyhow::Error) -> String {
+    in_order(error.chain())
+}
+
+/// The error and its causes as [`one_line`] has them.
+pub fn error_text(error: &(dyn Error + 'static)) -> String {
+    in_order(anyhow::Chain::new(error))
+}
+
+fn in_order(causes: anyhow::Chain<'_>) -> String {
     let mut line = String::new();
-    for cause in error.chain() {
+    for cause in causes {
         let text = squeeze(&said(cause));
         if line.is_empty() {
             line = text;

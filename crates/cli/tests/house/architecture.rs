@@ -76,10 +76,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "coscan-trace",
         ],
     ),
+    ("coscan-python", &["coscan-cli", "coscan-datafusion", "coscan-engine"]),
 ];
 
 /// The crates that may depend on DataFusion.
-const KNOW_DATAFUSION: [&str; 7] = [
+const KNOW_DATAFUSION: [&str; 8] = [
     "coscan-upstream",
     "coscan-datafusion",
     "coscan-operators",
@@ -87,6 +88,7 @@ const KNOW_DATAFUSION: [&str; 7] = [
     "coscan-sqlfuzz",
     "coscan-tier",
     "coscan-cli",
+    "coscan-python",
 ];
 
 /// Dependencies that the core must not have: it does no I/O, and has no clock and no threads.

@@ -33,6 +33,7 @@ fn unsafe_code_is_listed_and_says_why() {
     let root = root();
     let mut files = Vec::new();
     sources(&root.join("crates"), &mut files);
+    sources(&root.join("python/src"), &mut files);
     let mut counted: BTreeMap<String, usize> = BTreeMap::new();
     let mut silent = Vec::new();
     for file in files.iter().filter(|file| !file.ends_with("tests/house/unsafe_code.rs")) {

@@ -1,0 +1,5 @@
+"""`python -m coscan` is the command `coscan`."""
+
+from .command import main
+
+main()

@@ -1,0 +1,280 @@
+"""Statements, and the forms in which their rows come."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import coscan
+from conftest import ROWS
+
+TOP = "SELECT n, text FROM numbers WHERE k = 3 ORDER BY n LIMIT 2"
+TOP_ROWS = [(3, "row 3"), (10, "row 10")]
+
+
+def test_rows_come_in_every_form(con: coscan.Connection) -> None:
+    query = con.sql(TOP)
+    assert query.columns == ["n", "text"]
+    assert query.fetchall() == TOP_ROWS
+    expected = {"n": [3, 10], "text": ["row 3", "row 10"]}
+    assert query.arrow().to_pydict() == expected
+    assert query.pl().to_dict(as_series=False) == expected
+    assert query.df().to_dict("list") == expected
+    assert pa.table(query).to_pydict() == expected
+    assert pl.DataFrame(query).to_dict(as_series=False) == expected
+    assert query.reader().read_all().to_pydict() == expected
+    assert pa.Table.from_batches(query.to_batches()).to_pydict() == expected
+    assert pa.Table.from_batches(list(query)).to_pydict() == expected
+    result = query.collect()
+    assert len(result) == 2
+    assert list(result) == TOP_ROWS
+    assert pa.table(result).to_pydict() == expected
+    assert pa.schema(query).names == pa.schema(result).names == ["n", "text"]
+
+
+def test_a_query_is_lazy_and_runs_again(con: coscan.Connection) -> None:
+    before = con.stats()["bytes_read"]
+    query = con.sql("SELECT sum(n) AS s FROM numbers")
+    assert con.stats()["bytes_read"] == before
+    for _ in range(2):
+        assert query.fetchall() == [(ROWS * (ROWS - 1) // 2,)]
+
+
+def test_statements_that_change_something_are_carried_out_at_once(con: coscan.Connection, tmp_path: Path) -> None:
+    con.sql("CREATE TABLE copy AS SELECT n FROM numbers WHERE n < 5")
+    assert con.tables() == ["copy", "numbers"]
+    path = tmp_path / "copy.parquet"
+    written = con.sql(f"COPY (SELECT n FROM copy) TO '{path}'")
+    assert pq.read_table(path).num_rows == 5
+    assert written.fetchall() == [(5,)]
+    assert written.fetchall() == [(5,)], "the second look does not write again"
+    con.sql("SET datafusion.execution.batch_size = 3")
+    assert max(batch.num_rows for batch in con.sql(f"SELECT * FROM '{path}'")) <= 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        7,
+        -(2**63),
+        2**64 - 1,
+        10**30,
+        1.5,
+        "it's",
+        b"\x00\xff",
+        Decimal("12.340"),
+        Decimal("-0.001"),
+        Decimal("1E+5"),
+        dt.date(1, 1, 1),
+        dt.date(2026, 2, 28),
+        dt.time(23, 59, 59, 999_999),
+        dt.datetime(1969, 12, 31, 23, 59, 59, 1),
+        dt.datetime(2026, 7, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+        dt.timedelta(days=-3, microseconds=5),
+        coscan.Interval(14, 3, 5_000),
+        [1, 2, None],
+        ["a", "b"],
+    ],
+    ids=repr,
+)
+def test_parameters_keep_their_values(con: coscan.Connection, value: object) -> None:
+    for query, given in [("SELECT ? AS v", [value]), ("SELECT $1 AS v", (value,)), ("SELECT $v AS v", {"v": value})]:
+        ((found,),) = con.sql(query, given).fetchall()
+        assert found == value
+        assert value is None or type(found) is type(value) or isinstance(value, int)
+
+
+def test_parameters_of_other_libraries(con: coscan.Connection) -> None:
+    uuid = UUID(int=1)
+    found = con.sql("SELECT ?, ?, ?", [np.int32(5), np.float64(2.5), uuid]).fetchall()
+    assert found == [(5, 2.5, str(uuid))]
+
+
+def test_question_marks_in_texts_are_no_parameters(con: coscan.Connection) -> None:
+    query = """SELECT '?' AS "a?", ? AS b, -- ?
+        'ä?' || ? /* ? */ AS c"""
+    assert con.sql(query, [1, "z"]).fetchall() == [("?", 1, "ä?z")]
+
+
+def test_parameters_in_conditions_and_limits(con: coscan.Connection) -> None:
+    query = "SELECT n FROM numbers WHERE n BETWEEN ? AND ? ORDER BY n LIMIT ?"
+    assert con.sql(query, [5, 100, 2]).fetchall() == [(5,), (6,)]
+
+
+def test_wrong_parameters(con: coscan.Connection) -> None:
+    with pytest.raises(coscan.ProgrammingError, match="Fraction"):
+        from fractions import Fraction
+
+        con.sql("SELECT ?", [Fraction(1, 3)])
+    with pytest.raises(coscan.DataError, match="38 digits"):
+        con.sql("SELECT ?", [10**40])
+    with pytest.raises(coscan.DatabaseError):
+        con.sql("SELECT ? + ?", [1]).fetchall()
+
+
+def test_sources_of_tables(con: coscan.Connection, tmp_path: Path) -> None:
+    parts = [tmp_path / f"part-{at}.parquet" for at in range(3)]
+    for at, part in enumerate(parts):
+        pq.write_table(pa.table({"a": [at, at + 10]}), part)
+    table = pa.table({"a": [0, 1, 2, 10, 11, 12]})
+    sources = {
+        "one pattern": f"{tmp_path}/part-*.parquet",
+        "a folder": tmp_path,
+        "files": parts,
+        "addresses": [part.as_uri() for part in parts],
+        "a dataset": ds.dataset([str(part) for part in parts]),
+        "a table": table,
+        "a stream": table.to_reader(),
+        "a batch": table.to_batches()[0],
+        "polars": pl.DataFrame(table),
+        "pandas": table.to_pandas(),
+        "a result": con.sql("SELECT unnest([0, 1, 2, 10, 11, 12]) AS a").collect(),
+        "a query": con.sql("SELECT unnest([0, 1, 2, 10, 11, 12]) AS a"),
+    }
+    for name, source in sources.items():
+        con.register(name, source)
+        assert con.sql(f'SELECT a FROM "{name}" ORDER BY a').arrow().to_pydict() == table.to_pydict(), name
+    con.deregister("a table")
+    assert "a table" not in con.tables()
+    with pytest.raises(coscan.ProgrammingError, match="no table"):
+        con.deregister("a table")
+
+
+def test_a_table_is_replaced(con: coscan.Connection) -> None:
+    con.register("t", pa.table({"a": [1]}))
+    con.register("t", pa.table({"b": [2]}))
+    assert con.sql("SELECT * FROM t").arrow().to_pydict() == {"b": [2]}
+
+
+def test_what_cannot_be_a_table(con: coscan.Connection, tmp_path: Path) -> None:
+    with pytest.raises(coscan.ProgrammingError, match=r"builtins\.int"):
+        con.register("t", 5)
+    with pytest.raises(coscan.ProgrammingError, match="needs a file"):
+        con.register("t", [])
+    with pytest.raises(coscan.DatabaseError, match="missing"):
+        con.register("t", tmp_path / "missing.parquet")
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1 but not really PAR1")
+    with pytest.raises(coscan.DatabaseError, match="broken"):
+        con.register("t", broken)
+
+
+def test_buffers_of_registered_tables_are_not_copied(con: coscan.Connection) -> None:
+    table = pa.table({"a": pa.array(range(1000), pa.int64())})
+    con.register("t", table)
+    out = con.sql("SELECT a FROM t").arrow()
+    assert out["a"].chunk(0).buffers()[1].address == table["a"].chunk(0).buffers()[1].address
+
+
+def test_results_are_not_copied(con: coscan.Connection) -> None:
+    result = con.sql("SELECT n FROM numbers").collect()
+    first, second = (pa.table(result)["n"].chunk(0).buffers()[1].address for _ in range(2))
+    polars = pl.DataFrame(result)["n"].get_chunks()[0].to_numpy(allow_copy=False).ctypes.data
+    assert first == second == polars
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "words"),
+    [
+        ("SELEC 1", coscan.ParseError, "SELEC"),
+        ("SELECT nothing FROM numbers", coscan.ProgrammingError, "nothing"),
+        ("SELECT * FROM nowhere", coscan.ProgrammingError, "nowhere"),
+        ("SELECT n / 0 FROM numbers", coscan.DataError, "zero"),
+        ("SELECT CAST('x' AS INT)", coscan.DataError, "x"),
+        ("SELECT CAST(text AS INT) FROM numbers", coscan.DataError, "row"),
+        ("SET coscan.nothing = 1", coscan.SettingError, "nothing"),
+        ("SET coscan.buffer = 'much'", coscan.SettingError, "much"),
+        ("SELECT * FROM 'nowhere/at all.parquet'", coscan.ProgrammingError, "nowhere"),
+    ],
+)
+def test_errors_have_classes_and_words(
+    con: coscan.Connection, query: str, error: type[coscan.Error], words: str
+) -> None:
+    with pytest.raises(error, match=words) as raised:
+        con.sql(query).fetchall()
+    assert "\n" not in str(raised.value)
+    assert isinstance(raised.value, coscan.Error)
+
+
+def test_settings(numbers: Path) -> None:
+    with pytest.raises(coscan.SettingError, match="nothing"):
+        coscan.connect(nothing=1)  # type: ignore[call-arg]
+    with pytest.raises(coscan.SettingError, match="buffer"):
+        coscan.connect(buffer="-1")
+    with pytest.raises(coscan.SettingError, match="datafusion"):
+        coscan.connect(session={"datafusion.nothing": 1})
+    with coscan.connect(policy="normal", buffer=8 << 20, share_results=False, threads=1) as con:
+        assert con.stats()["policy"] == "normal"
+        assert con.stats()["buffer_bytes"] == 8 << 20
+        shown = con.sql("SHOW coscan.share_results").fetchall()
+        assert shown == [("coscan.share_results", "false")]
+
+
+def test_too_little_memory_is_an_error_of_its_own(numbers: Path) -> None:
+    with coscan.connect(buffer="4kB", small_table_bytes=0) as con:
+        con.register("numbers", numbers)
+        with pytest.raises(MemoryError, match="buffer"):
+            con.sql("SELECT sum(n) FROM numbers").fetchall()
+
+
+def test_a_replaced_file_is_an_error_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": np.random.default_rng(1).integers(0, 1 << 60, 2_000_000)}), path, row_group_size=20_000)
+    with coscan.connect(buffer="4MB", small_table_bytes=0, read_limit="20MB") as con:
+        con.register("t", path)
+        batches = iter(con.sql("SELECT a FROM t"))
+        next(batches)
+        pq.write_table(pa.table({"a": [1]}), path)
+        with pytest.raises(coscan.FileReplacedError, match=r"t\.parquet"):
+            list(batches)
+
+
+def test_explain(con: coscan.Connection) -> None:
+    query = con.sql("SELECT k, count(*) FROM numbers GROUP BY k")
+    assert "CScan" in query.explain()
+    assert "output_rows" in query.explain(analyze=True)
+
+
+def test_display(con: coscan.Connection, capsys: pytest.CaptureFixture[str]) -> None:
+    query = con.sql("SELECT n, '<b>' || text AS t FROM numbers ORDER BY n")
+    query.show(2)
+    assert capsys.readouterr().out.splitlines()[3:5] == ["| 0 | <b>row 0 |", "| 1 | <b>row 1 |"]
+    html = query._repr_html_()
+    assert html.count("<tr>") == 21
+    assert "&lt;b&gt;row 0" in html
+    assert "the first 20 rows" in html
+    assert "the first" not in query.collect()._first(3).text()
+    assert repr(query) == "<coscan.Query of n Int64, t Utf8View>"
+    assert repr(con.sql("SELECT 1 AS a").collect()) == "<coscan.Result of 1 rows, 1 columns>"
+
+
+def test_a_closed_connection(numbers: Path) -> None:
+    con = coscan.connect()
+    con.register("numbers", numbers)
+    query = con.sql("SELECT count(*) FROM numbers")
+    con.close()
+    assert con.closed
+    for use in (con.tables, con.stats, con.cursor, lambda: con.sql("SELECT 1")):
+        with pytest.raises(coscan.InterfaceError, match="closed"):
+            use()
+    assert query.fetchall() == [(ROWS,)], "a query that was planned keeps its engine"
+
+
+def test_statistics(con: coscan.Connection) -> None:
+    con.sql("SELECT sum(n) FROM numbers").fetchall()
+    stats = con.stats()
+    assert stats["bytes_read"] > 0
+    assert stats["loads"] > 0
+    seen = next(con.watch(every=0.01))
+    assert seen["bytes_per_second"] >= 0
