@@ -39,19 +39,26 @@ demo: tools ## Run the workload of the 2007 paper under every policy (19 minutes
 CHECKED = --config .cargo/checked.toml --locked --release --workspace
 
 # The comparisons with DuckDB and PostgreSQL and the tests of the server take the program that the tests before them have built.
-test: check model-check ## Everything that must pass: check, tests, docs
-	@if command -v python3 >/dev/null; then CARGO=$(CARGO) python3 packaging/run_tests.py && $(CARGO) test $(CHECKED) --doc; else \
-		$(CARGO) test $(CHECKED); fi
+#
+# Clippy's compiler takes the place of rustc for the workspace's crates, and fails on its lints: a pass of clippy of its own
+# would compile all dependencies once more, as metadata, and so would `cargo doc`. packaging/rustdoc.py makes the
+# documentation together with its examples.
+test: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
+test: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+test: style model-check ## Everything that must pass: check, tests, docs
+	@if command -v python3 >/dev/null; then CARGO=$(CARGO) python3 packaging/run_tests.py && \
+		RUSTDOC=$(CURDIR)/packaging/rustdoc.py $(CARGO) test $(CHECKED) --doc; else \
+		$(CARGO) test $(CHECKED) && $(MAKE) --no-print-directory doc; fi
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory packaging/tests
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
-	@$(MAKE) --no-print-directory doc
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory duckdb-test postgresql-answers-test \
 		files-test serve-test serve-page-test \
-		BUILD="$(CARGO) build $(CHECKED) --bin coscan"; else \
-		echo "left out, the comparisons with other engines and readers, the tests of coscan serve and of its page: python3 is missing"; \
-		[ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
+		python BUILD="$(CARGO) build $(CHECKED) --bin coscan" \
+		BUILD_OPTIONS="--config $(CURDIR)/.cargo/checked.toml --locked --release"; else \
+		echo "left out, the comparisons with other engines and readers, the tests of coscan serve, of its page and of the Python package:" \
+			"python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
 # docs/unsafe.md says which unsafe blocks these tests reach, and which are left out.
 test-memcheck: tools ## The engine's unsafe code under valgrind
@@ -59,9 +66,13 @@ test-memcheck: tools ## The engine's unsafe code under valgrind
 	$(CARGO) test --config .cargo/checked.toml --config 'target."cfg(unix)".runner = ["valgrind", "--quiet", "--error-exitcode=99"]' \
 		--locked --release --workspace --lib -- io::aligned io::local io::page_cache
 
-check: tools ## Formatting, lints, directions of dependencies
-	$(CARGO) fmt --all --check
+check: style ## Formatting, lints, directions of dependencies
 	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
+
+# What `make check` and `make test` have in common. The latter lints while it compiles.
+.PHONY: style
+style: tools
+	$(CARGO) fmt --all --check
 	$(CARGO) test $(CHECKED) --test house
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory audit packages words; else \
 		echo "left out, dependencies' licences and known holes, packages, and words: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
@@ -182,6 +193,16 @@ serve-demo: tools ## A server over TPC-H with the clients of a dashboard, with s
 
 doc: tools ## API documentation, without warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --release --workspace --no-deps
+
+# What cargo gets for the wheel, which is built in the profile of the program.
+BUILD_OPTIONS ?= --locked --release
+
+# The package's environment and its wheel are below the target directory. PYTEST goes to pytest.
+.PHONY: python
+python: tools ## The Python package: its wheel, types, tests and examples (four minutes after the build)
+	@if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+		CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) BUILD_OPTIONS="$(BUILD_OPTIONS)" python3 python/build.py $(PYTEST); else \
+		echo "left out, the Python package: Python 3.11 or newer is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
 # COSCAN_REQUIRE_ALL=1 makes a browser that is missing a failure. SHOTS=FOLDER keeps pictures.
 PAGE_VENV = $(CARGO_TARGET_DIR)/page-venv
