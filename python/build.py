@@ -1,7 +1,7 @@
 """Builds the wheel, installs it into an environment, and runs the tests of the package.
 
     python3 python/build.py                     # everything, as `make python` does
-    python3 python/build.py --keep -k parameters  # what follows goes to pytest
+    python3 python/build.py --keep -k parameters    # without a new wheel; what follows goes to pytest
 
 The wheel is built by maturin in the profile that the environment variable BUILD_OPTIONS gives to cargo, which is that of
 the repository's other tests: dependencies are compiled once. Environment and wheel are below the target directory.
@@ -25,9 +25,6 @@ PYTHON = ENVIRONMENT / "bin" / "python"
 WHEELS = TARGET / "wheels"
 
 REQUIREMENTS = HERE / "requirements.txt"
-
-LARGEST_MB = 40
-"""Size of a wheel in the profile of releases."""
 
 
 def run(*command: object, **options: object) -> None:
