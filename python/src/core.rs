@@ -135,7 +135,7 @@ impl Drop for Core {
             // A query may be in a long loop.
             runtime.shutdown_background();
         } else {
-            // Locks may be held for ever by threads that this process does not have.
+            // Locks may be held forever by threads that this process does not have.
             std::mem::forget((coscan, runtime));
         }
     }

@@ -61,7 +61,7 @@ pub fn one_line(error: &anyhow::Error) -> String {
     in_order(error.chain())
 }
 
-/// The error and its causes as [`one_line`] has them.
+/// The error and its causes on one line, without repetitions.
 pub fn error_text(error: &(dyn Error + 'static)) -> String {
     in_order(anyhow::Chain::new(error))
 }

@@ -4,7 +4,7 @@
 //! The test reads `cargo metadata`. Test and build dependencies count, too.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -187,6 +187,15 @@ fn tests_check_every_crate_for_overflow() {
     }
 }
 
+/// The folder of a crate.
+fn folder_of(member: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    match member.trim_start_matches("coscan-") {
+        "python" => root.join("python"),
+        name => root.join("crates").join(name),
+    }
+}
+
 /// Every file below a folder.
 fn files_below(folder: &Path) -> Vec<String> {
     let mut files = Vec::new();
@@ -224,9 +233,8 @@ fn words(folder: &Path) -> BTreeSet<String> {
 /// A crate that nothing uses is still compiled.
 #[test]
 fn sources_name_every_dependency() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (member, uses) in dependencies() {
-        let words = words(&crates.join(member.trim_start_matches("coscan-")));
+        let words = words(&folder_of(&member));
         let unused: Vec<String> = uses
             .into_iter()
             .filter(|name| !words.contains(&name.replace('-', "_")) && !FOR_FEATURES.contains(&name.as_str()))
@@ -242,7 +250,7 @@ fn sources_name_every_dependency() {
 #[test]
 fn the_files_that_documents_name_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let files = files_below(&root.join("crates"));
+    let files = [files_below(&root.join("crates")), files_below(&root.join("python/src"))].concat();
     let documents = files_below(&root.join("docs")).into_iter().filter(|file| file.ends_with(".md"));
     let own = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"];
     let own = own.map(|document| root.join(document).display().to_string());
