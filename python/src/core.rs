@@ -147,10 +147,17 @@ pub(crate) struct Running {
     task: AbortHandle,
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
+impl Running {
+    /// Ends the work.
+    pub(crate) fn stop(&self) {
         self.interrupt.stop();
         self.task.abort();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 
@@ -175,7 +182,7 @@ pub(crate) fn received<T: Send>(
                     watched.call0()?;
                 }
             }
-            Err(flume::RecvTimeoutError::Disconnected) => return Err(errors::closed()),
+            Err(flume::RecvTimeoutError::Disconnected) => return Err(errors::cancelled()),
         }
     }
 }

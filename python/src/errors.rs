@@ -49,6 +49,13 @@ pub(crate) fn closed() -> PyErr {
     exception("InterfaceError", "the connection is closed")
 }
 
+/// The text of the error of a statement that another thread has ended.
+pub(crate) const CANCELLED: &str = "the statement was cancelled";
+
+pub(crate) fn cancelled() -> PyErr {
+    exception("OperationalError", CANCELLED)
+}
+
 pub(crate) fn forked() -> PyErr {
     exception(
         "ForkedError",

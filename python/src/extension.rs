@@ -301,10 +301,11 @@ impl ExecutionPlan for Planned {
         let (inner, task) = (Arc::clone(&self.inner), Arc::clone(&self.task));
         let started = self.core.stream(async move { execute_stream(inner, task) });
         let started = started.map_err(|error| internal_datafusion_err!("{error}"))?;
-        let batches = futures::stream::unfold(Some(started), async |state| {
-            let (receiver, running) = state?;
+        let core = Arc::clone(&self.core);
+        let batches = futures::stream::unfold(Some((started, core)), async |state| {
+            let ((receiver, running), core) = state?;
             match receiver.recv_async().await {
-                Ok(Ok(Some(batch))) => Some((Ok(batch), Some((receiver, running)))),
+                Ok(Ok(Some(batch))) => Some((Ok(batch), Some(((receiver, running), core)))),
                 Ok(Ok(None)) => None,
                 Ok(Err(error)) => Some((Err(error), None)),
                 Err(_) => Some((internal_err!("the engine has ended"), None)),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use coscan_datafusion::with_account;
 use coscan_engine::QueryAccount;
@@ -83,7 +83,9 @@ impl Query {
 struct Stream {
     receiver: Batches,
     ended: bool,
-    _running: Running,
+    _running: Arc<Running>,
+    /// The engine goes on until the end of the stream.
+    _core: Arc<Core>,
 }
 
 type Shared = Arc<Mutex<Option<Stream>>>;
@@ -97,19 +99,28 @@ pub(crate) struct Rows {
     /// Rows of a batch of which some were fetched.
     kept: Mutex<VecDeque<Py<PyTuple>>>,
     account: Option<Arc<QueryAccount>>,
+    running: Weak<Running>,
 }
 
 impl Rows {
     /// Begins to run a stream on the engine's threads.
     pub(crate) fn start(
-        core: &Core,
+        core: &Arc<Core>,
         schema: SchemaRef,
         account: Option<Arc<QueryAccount>>,
         opening: impl Future<Output = Result<SendableRecordBatchStream>> + Send + 'static,
     ) -> PyResult<Rows> {
         let (receiver, running) = core.stream(opening)?;
-        let stream = Stream { receiver, ended: false, _running: running };
-        Ok(Rows { schema, stream: Arc::new(Mutex::new(Some(stream))), kept: Mutex::default(), account })
+        let running = Arc::new(running);
+        let weak = Arc::downgrade(&running);
+        let stream = Stream { receiver, ended: false, _running: running, _core: Arc::clone(core) };
+        Ok(Rows {
+            schema,
+            stream: Arc::new(Mutex::new(Some(stream))),
+            kept: Mutex::default(),
+            account,
+            running: weak,
+        })
     }
 
     fn taken(&self) -> Option<Stream> {
@@ -192,8 +203,11 @@ impl Rows {
         }
     }
 
-    /// Ends the statement.
+    /// Ends the statement, also while another thread takes its rows.
     fn cancel(&self) {
+        if let Some(running) = self.running.upgrade() {
+            running.stop();
+        }
         drop(self.taken());
     }
 
@@ -221,7 +235,7 @@ impl Rows {
 async fn next_of(stream: &Stream) -> PyResult<Option<RecordBatch>> {
     match stream.receiver.recv_async().await {
         Ok(batch) => batch.map_err(|error| errors::raised(&error)),
-        Err(_) => Err(errors::closed()),
+        Err(_) => Err(errors::cancelled()),
     }
 }
 
@@ -252,7 +266,7 @@ impl Iterator for Reader {
         let batch = match self.0.receiver.recv() {
             Ok(Ok(batch)) => batch.map(Ok),
             Ok(Err(error)) => Some(Err(ArrowError::ExternalError(errors::text(&error).into()))),
-            Err(_) => Some(Err(ArrowError::ExternalError("the connection is closed".into()))),
+            Err(_) => Some(Err(ArrowError::ExternalError(errors::CANCELLED.into()))),
         };
         self.0.ended = !matches!(batch, Some(Ok(_)));
         batch

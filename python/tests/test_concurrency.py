@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -63,11 +62,14 @@ def wait_until_idle(con: coscan.Connection) -> None:
 
 def test_other_threads_run_while_one_waits(con: coscan.Connection) -> None:
     rows = con.sql(SLOW)._native.start()
-    waiting = threading.Thread(target=rows.collect, daemon=True)
-    waiting.start()
-    for k in range(7):
-        assert con.sql(query_of(k)).fetchall() == [(SUMS[k],)]
-    assert waiting.is_alive()
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(rows.collect)
+        for k in range(7):
+            assert con.sql(query_of(k)).fetchall() == [(SUMS[k],)]
+        assert waiting.running()
+        rows.cancel()
+        with pytest.raises(coscan.OperationalError, match="cancelled"):
+            waiting.result(timeout=60)
 
 
 def test_a_reader_that_stops_ends_its_statement(con: coscan.Connection) -> None:

@@ -24,7 +24,8 @@ def test_results_and_progress(numbers: Path) -> None:
             "con.sql('SELECT n, text FROM numbers ORDER BY n')",
             "con.sql('SELECT n FROM numbers WHERE n < 3 ORDER BY n').collect()",
             "slow = coscan.connect(read_limit='1MB', small_table_bytes=0)",
-            f"slow.register('numbers', '{numbers}')\nslow.sql(\"SELECT count(*) AS c FROM numbers WHERE text LIKE '%ow%'\").df()",
+            f"slow.register('numbers', '{numbers}')",
+            "slow.sql(\"SELECT count(*) AS c FROM numbers WHERE text LIKE '%ow%'\").df()",
         ]
     )
     assert shown[0] == []
@@ -35,6 +36,6 @@ def test_results_and_progress(numbers: Path) -> None:
     assert "the first 20 rows" in html
     (result,) = shown[2]
     assert result["data"]["text/plain"] == "<coscan.Result of 3 rows, 1 columns>"  # type: ignore[index]
-    progress, frame = shown[4]
+    progress, frame = shown[5]
     assert progress["data"]["text/plain"] == "", "the progress is gone at the end"  # type: ignore[index]
     assert str(ROWS) in frame["data"]["text/plain"]  # type: ignore[index]

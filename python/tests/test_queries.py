@@ -263,12 +263,15 @@ def test_a_closed_connection(numbers: Path) -> None:
     con = coscan.connect()
     con.register("numbers", numbers)
     query = con.sql("SELECT count(*) FROM numbers")
+    rows = con.execute("SELECT n FROM numbers")
     con.close()
     assert con.closed
     for use in (con.tables, con.stats, con.cursor, lambda: con.sql("SELECT 1")):
         with pytest.raises(coscan.InterfaceError, match="closed"):
             use()
     assert query.fetchall() == [(ROWS,)], "a query that was planned keeps its engine"
+    del query, con
+    assert len(rows.fetchall()) == ROWS, "and so does one that runs"
 
 
 def test_statistics(con: coscan.Connection) -> None:
