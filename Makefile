@@ -92,10 +92,10 @@ audit: ## Licences and sources of dependencies; with cargo-deny also their known
 tier-test: tools ## Eight users, TPC-H, restores of 2 s and changes of tape of 1 s: docs/slow-media.md (4 minutes after the build)
 	$(CARGO) test $(CHECKED) --test tier -- --ignored --nocapture at_full_times
 
-# A package of its own, with a target directory of its own: see its Cargo.toml.
+# A package of its own, with a target directory of its own: see its Cargo.toml. Its lints are not those of the workspace.
 model-check: tools ## The engine's protocols between threads, in every interleaving (a minute with the build)
 	$(CARGO) fmt --manifest-path crates/engine/protocols/Cargo.toml --check
-	$(CARGO) test --locked --manifest-path crates/engine/protocols/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/protocols
+	RUSTC_WORKSPACE_WRAPPER= $(CARGO) test --locked --manifest-path crates/engine/protocols/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/protocols
 
 bench: SEEDS ?= 1
 bench: tools ## coscan and other engines side by side, on one workload under the same limits (10 minutes after the build)
