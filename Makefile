@@ -72,6 +72,7 @@ check: style ## Formatting, lints, directions of dependencies
 # What `make check` and `make test` have in common. The latter lints while it compiles.
 .PHONY: style
 style: tools
+	@command -v clippy-driver >/dev/null || { echo "Clippy is missing: install it (rustup component add clippy rustfmt)" >&2; exit 1; }
 	$(CARGO) fmt --all --check
 	$(CARGO) test $(CHECKED) --test house
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory audit packages words; else \
