@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import _coscan
 from .progress import collected
@@ -15,26 +15,30 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+Native = TypeVar("Native", _coscan.Query, _coscan.Table)
+
 _SHOWN = 20
 """Rows that a display shows."""
 
 
-class Frame(ABC):
+class Frame(ABC, Generic[Native]):
     """What queries and results have in common: columns, and rows that any library of data frames can take.
 
     The rows cross as Arrow data without a copy. `pyarrow`, `polars` and `pandas` are imported when they are asked for.
     Objects of this class can be passed wherever a library takes an object with `__arrow_c_stream__`.
     """
 
-    @property
-    @abstractmethod
-    def columns(self) -> list[str]:
-        """The names of the columns."""
+    _native: Native
 
     @property
-    @abstractmethod
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self._native.columns
+
+    @property
     def types(self) -> list[str]:
         """The Arrow types of the columns, as text."""
+        return self._native.types
 
     @abstractmethod
     def _table(self) -> _coscan.Table:
@@ -48,9 +52,9 @@ class Frame(ABC):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows as a capsule of Arrow's C stream interface."""
 
-    @abstractmethod
     def __arrow_c_schema__(self) -> object:
         """The columns as a capsule of Arrow's C data interface."""
+        return self._native.__arrow_c_schema__()
 
     def arrow(self) -> pyarrow.Table:
         """The rows as a table of pyarrow."""
@@ -98,7 +102,7 @@ class Frame(ABC):
         return f'<table class="coscan"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
 
 
-class Query(Frame):
+class Query(Frame[_coscan.Query]):
     """A statement that is planned and not yet run. Each conversion runs it.
 
     Iteration gives its record batches as they are computed. The query waits while the loop is busy, and ends when the
@@ -109,14 +113,6 @@ class Query(Frame):
         self._native = native
         self.sql = sql
         """The statement's text."""
-
-    @property
-    def columns(self) -> list[str]:
-        return self._native.columns
-
-    @property
-    def types(self) -> list[str]:
-        return self._native.types
 
     def collect(self) -> Result:
         """Runs the query to its end and keeps its rows."""
@@ -139,9 +135,6 @@ class Query(Frame):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._native.start().__arrow_c_stream__(requested_schema)
 
-    def __arrow_c_schema__(self) -> object:
-        return self._native.__arrow_c_schema__()
-
     def __repr__(self) -> str:
         columns = ", ".join(f"{name} {kind}" for name, kind in zip(self.columns, self.types, strict=True))
         return f"<coscan.Query of {columns or 'no columns'}>"
@@ -153,19 +146,11 @@ class Query(Frame):
         return self._native.limit(rows).start().collect()
 
 
-class Result(Frame):
+class Result(Frame[_coscan.Table]):
     """The rows of a query that has run."""
 
     def __init__(self, native: _coscan.Table) -> None:
         self._native = native
-
-    @property
-    def columns(self) -> list[str]:
-        return self._native.columns
-
-    @property
-    def types(self) -> list[str]:
-        return self._native.types
 
     def __len__(self) -> int:
         return len(self._native)
@@ -175,9 +160,6 @@ class Result(Frame):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._native.__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return self._native.__arrow_c_schema__()
 
     def __repr__(self) -> str:
         return f"<coscan.Result of {len(self)} rows, {len(self.columns)} columns>"
