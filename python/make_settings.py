@@ -29,7 +29,7 @@ class Settings(TypedDict, total=False):
 def settings_text() -> str:
     """The text of the file."""
     fields = []
-    for name, _scope, value, summary, default in _coscan.settings():
+    for name, value, summary, default in _coscan.settings():
         kind = {"BOOL": "bool", "N": "int", "BYTES": "int | str"}.get(value, "int | float | str")
         words = f"{summary[0].upper()}{summary[1:]}. Default: {default}."
         doc = textwrap.fill(f'"""{words}"""', 118, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)

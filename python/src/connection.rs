@@ -155,11 +155,7 @@ impl Connection {
         let core = self.core()?;
         let given = given.map(|given| parameters(&given)).transpose()?;
         let coscan = core.coscan()?.clone();
-        let (sender, receiver) = flume::bounded(1);
-        let running = core.spawn(async move {
-            // The caller may be gone.
-            let _ = sender.send_async(crate::core::caught(planned(&coscan, &sql, given)).await).await;
-        })?;
+        let (receiver, running) = core.begin(async move { planned(&coscan, &sql, given).await })?;
         pyo3_async_runtimes::tokio::future_into_py(py, async move {
             let frame = receiver.recv_async().await;
             drop(running);

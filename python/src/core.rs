@@ -106,17 +106,26 @@ impl Core {
         Ok((receiver, running))
     }
 
+    /// Runs a future on the engine's threads, and sends its value.
+    pub(crate) fn begin<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> PyResult<(flume::Receiver<Result<T>>, Running)> {
+        let (sender, receiver) = flume::bounded(1);
+        let running = self.spawn(async move {
+            // The caller may be gone.
+            let _ = sender.send_async(caught(future).await).await;
+        })?;
+        Ok((receiver, running))
+    }
+
     /// Runs a future on the engine's threads and waits for its value.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         py: Python<'_>,
         future: impl Future<Output = Result<T>> + Send + 'static,
     ) -> PyResult<T> {
-        let (sender, receiver) = flume::bounded(1);
-        let _running = self.spawn(async move {
-            // The caller may be gone.
-            let _ = sender.send_async(caught(future).await).await;
-        })?;
+        let (receiver, _running) = self.begin(future)?;
         received(py, &receiver, None)?.map_err(|error| errors::raised(&error))
     }
 }
@@ -162,7 +171,7 @@ impl Drop for Running {
 }
 
 /// A future whose panics are errors. Parsers of broken files may panic.
-pub(crate) async fn caught<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+async fn caught<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     AssertUnwindSafe(future).catch_unwind().await.unwrap_or_else(|panic| Err(errors::panicked(&*panic)))
 }
 

@@ -66,8 +66,7 @@ pub(crate) fn forked() -> PyErr {
 
 /// The error of a panic.
 pub(crate) fn panicked(panic: &(dyn Any + Send)) -> DataFusionError {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    let text = coscan_cli::panic_text(panic);
     DataFusionError::Internal(format!("stopped by a bug or a broken file: {text}"))
 }
 

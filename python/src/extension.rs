@@ -35,7 +35,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
 use crate::connection::Connection;
-use crate::core::{Core, caught};
+use crate::core::Core;
 use crate::errors;
 use crate::functions::with_own_functions;
 
@@ -191,15 +191,11 @@ impl Planner {
             // This does not cross. Without it, no physical plan would be shown.
             explain.logical_optimization_succeeded = true;
         }
-        let (sender, receiver) = flume::bounded(1);
         let task = state.task_ctx();
         // The caller's thread belongs to another runtime.
-        let running = self.core.spawn(async move {
-            let planned = async { state.query_planner().create_physical_plan(&plan, &state).await };
-            // The caller may be gone.
-            let _ = sender.send_async(caught(planned).await).await;
-        });
-        let running = running.map_err(|error| internal_datafusion_err!("{error}"))?;
+        let begun =
+            self.core.begin(async move { state.query_planner().create_physical_plan(&plan, &state).await });
+        let (receiver, running) = begun.map_err(|error| internal_datafusion_err!("{error}"))?;
         let inner =
             receiver.recv_async().await.map_err(|_| internal_datafusion_err!("the engine has ended"))??;
         drop(running);

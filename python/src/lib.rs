@@ -35,12 +35,11 @@ fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     u8::from(code != std::process::ExitCode::SUCCESS)
 }
 
-/// All settings: name, scope, kind of value, summary, default.
+/// All settings: name, kind of value, summary, default.
 #[pyfunction]
-fn settings() -> Vec<(&'static str, String, &'static str, &'static str, &'static str)> {
+fn settings() -> Vec<(&'static str, &'static str, &'static str, &'static str)> {
     let row = |setting: &'static coscan_datafusion::options::Setting| {
-        let scope = format!("{:?}", setting.scope).to_lowercase();
-        (setting.name, scope, setting.value, setting.summary, setting.default)
+        (setting.name, setting.value, setting.summary, setting.default)
     };
     coscan_datafusion::options::settings().map(row).collect()
 }

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors;
+use crate::values::EPOCH;
 
 /// A list or tuple is for `?` and `$1`, a dict for `$name`.
 pub(crate) fn parameters(given: &Bound<'_, PyAny>) -> PyResult<ParamValues> {
@@ -81,7 +82,7 @@ fn scalar(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
         ("datetime", "datetime") => instant(value),
         ("datetime", "date") => {
             let days: i64 = value.call_method0("toordinal")?.extract()?;
-            Ok(ScalarValue::Date32(i32::try_from(days - 719_163).ok()))
+            Ok(ScalarValue::Date32(i32::try_from(days - EPOCH).ok()))
         }
         ("datetime", "time") => {
             let part = |name: &str| value.getattr(name)?.extract::<i64>();

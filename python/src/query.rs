@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use coscan_datafusion::with_account;
 use coscan_engine::QueryAccount;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StructArray};
-use datafusion::arrow::datatypes::{Field, SchemaRef};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::Result;
@@ -56,13 +56,13 @@ impl Query {
     /// The names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
-        self.frame.schema().fields().iter().map(|field| field.name().clone()).collect()
+        names(self.frame.schema().as_arrow())
     }
 
     /// The columns' types as text.
     #[getter]
     fn types(&self) -> Vec<String> {
-        self.frame.schema().fields().iter().map(|field| field.data_type().to_string()).collect()
+        types(self.frame.schema().as_arrow())
     }
 
     /// The plan, after a run if `analyze` is set.
@@ -77,6 +77,14 @@ impl Query {
         let frame = self.frame.clone().limit(0, Some(rows)).map_err(|error| errors::raised(&error))?;
         Ok(Query { core: Arc::clone(&self.core), frame })
     }
+}
+
+fn names(schema: &Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().clone()).collect()
+}
+
+fn types(schema: &Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.data_type().to_string()).collect()
 }
 
 /// The stream of a running statement. Dropping it ends the statement.
@@ -290,13 +298,13 @@ impl Table {
     /// The names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
-        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+        names(&self.schema)
     }
 
     /// The columns' types as text.
     #[getter]
     fn types(&self) -> Vec<String> {
-        self.schema.fields().iter().map(|field| field.data_type().to_string()).collect()
+        types(&self.schema)
     }
 
     /// All rows.
@@ -320,11 +328,6 @@ impl Table {
             }
         }
         Table { schema: Arc::clone(&self.schema), batches }
-    }
-
-    /// The batches.
-    fn to_batches(&self) -> Vec<PyRecordBatch> {
-        self.batches.iter().cloned().map(PyRecordBatch::new).collect()
     }
 
     /// The rows as a table of text.

@@ -193,7 +193,7 @@ fn delta(py: Python<'_>, days: i64, microseconds: i64) -> PyResult<Py<PyAny>> {
 }
 
 /// The day 1970-01-01 has the ordinal 719163 in Python.
-const EPOCH: i64 = 719_163;
+pub(crate) const EPOCH: i64 = 719_163;
 
 fn date(py: Python<'_>, days: i64) -> PyResult<Py<PyAny>> {
     let made = datetime(py)?.getattr("date")?.call_method1("fromordinal", (days + EPOCH,));

@@ -101,7 +101,7 @@ enum Command {
 }
 
 pub use allocator::set_up as set_up_allocator;
-pub use failure::error_text;
+pub use failure::{error_text, panic_text};
 
 /// Runs the program with these arguments, the first of which is its name. Wrong arguments end the process.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {

@@ -44,9 +44,8 @@ def connect(
 
     Raises `SettingError` for a setting that does not exist or cannot have the value.
     """
-    engine = [(name, _text(value)) for name, value in settings.items() if value is not None]
-    other = [(name, _text(value)) for name, value in (session or {}).items()]
-    return Connection(_coscan.Connection(engine, other, threads, memory))
+    given = {name: value for name, value in settings.items() if value is not None}
+    return Connection(_coscan.Connection(_pairs(given), _pairs(session), threads, memory))
 
 
 class Connection:
@@ -81,11 +80,9 @@ class Connection:
         locations = _locations(source)
         if locations is not None:
             if storage_options:
-                pairs = [(option, _text(value)) for option, value in storage_options.items()]
                 for store in {_store(location) for location in locations}:
-                    self._native.register_store(store, pairs)
-            given = [(option, _text(value)) for option, value in (options or {}).items()]
-            self._native.register_files(name, locations, given)
+                    self._native.register_store(store, _pairs(storage_options))
+            self._native.register_files(name, locations, _pairs(options))
             return
         if storage_options or options:
             raise ProgrammingError("storage_options and options are for tables of files")
@@ -279,8 +276,10 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(value: object) -> str:
-    """A setting's value as text."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+def _pairs(settings: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    """Settings with their values as text."""
+
+    def text(value: object) -> str:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return [(name, text(value)) for name, value in (settings or {}).items()]
