@@ -1,8 +1,9 @@
 //! Conditions of joins that other queries do not wait for.
 //!
 //! A join whose condition rejects all pairs of rows makes no batch, and so neither yields nor ends when its query is
-//! stopped: one such query would keep every thread for hours. So does a semijoin over few keys. The condition is what it computes for each part of the
-//! pairs, so the condition looks for a stop, and leaves the runtime's worker to other tasks after a while.
+//! stopped: one such query would keep every thread for hours. So would a semijoin over few keys. A join computes its
+//! condition for each part of the pairs. So the condition looks for a stop, and leaves the runtime's worker to other tasks
+//! after a while.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
