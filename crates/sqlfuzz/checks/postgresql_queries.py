@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .expressions import DEEPEST
+from .guards import Guards
 from .parts import Part, listed, optional, part
 from .queries import Queries
 from .scope import Scope
@@ -46,13 +47,13 @@ CALCULATIONS = [
 ]
 
 
-class PostgresqlQueries(Queries):
+class PostgresqlQueries(Guards, Queries):
     """Draws queries for PostgreSQL."""
 
     keys_first = False
 
     def forms(self) -> list:
-        more = [self.divided] * 3 + [self.over_merged] * 2 + [self.constants, self.mistaken, self.lateral, self.rows]
+        more = [self.divided, self.guarded] * 3 + [self.over_merged] * 2 + [self.constants, self.mistaken, self.lateral, self.rows]
         return super().forms() + more
 
     def constant(self) -> str:

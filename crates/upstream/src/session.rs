@@ -17,6 +17,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use crate::canonical_floats::{CanonicalScans, with_canonical_computed};
+use crate::logical::computed_keys::with_computed_keys;
 use crate::logical::constant_keys::without_constant_keys;
 use crate::logical::counted_sets::with_counted_sets;
 use crate::logical::dependencies::{IndependentPlanner, with_independent_columns};
@@ -36,16 +37,19 @@ use crate::logical::subqueries::with_subqueries;
 use crate::logical::subquery_columns::with_subquery_columns;
 use crate::overflow::{with_checked_arithmetic, with_checked_constants};
 use crate::physical::build_sides::{BuildSides, with_build_sides};
+use crate::physical::guards::{with_guarded_conjuncts, with_guarded_operands};
 use crate::physical::output_properties::with_true_claims;
 use crate::physical::pushdown_barriers::with_stops;
 use crate::physical::range_frames::with_range_frames;
 use crate::physical::sorted_inputs::with_sorted_inputs;
 use crate::physical::top_groups::with_top_groups;
-use crate::physical::{output_properties, range_frames, sorted_inputs, top_groups};
+use crate::physical::{guards, output_properties, range_frames, sorted_inputs, top_groups};
 
 /// The names of the rules that sessions have for the physical optimizer. None of them changes a result.
-pub const PHYSICAL_RULES: [&str; 7] = [
+pub const PHYSICAL_RULES: [&str; 9] = [
     BuildSides::NAME,
+    guards::NAMES[0],
+    guards::NAMES[1],
     output_properties::NAMES[0],
     output_properties::NAMES[1],
     range_frames::NAME,
@@ -193,6 +197,13 @@ pub const STEPS: &[Step] = &[
         add: Add::Analyzer(with_guarded_arguments),
     },
     Step {
+        file: "logical/computed_keys.rs",
+        rules: &["computed_keys"],
+        needs: "all operations that may fail",
+        guarantees: "keys of sorts and windows are columns, and no argument of a window function has a condition",
+        add: Add::Analyzer(with_computed_keys),
+    },
+    Step {
         file: "logical/null_keys.rs",
         rules: &[],
         needs: "the rules of DataFusion that collect keys: it wraps them",
@@ -228,6 +239,13 @@ pub const STEPS: &[Step] = &[
         add: Add::Physical(with_true_claims),
     },
     Step {
+        file: "physical/guards/mod.rs",
+        rules: &[guards::NAMES[0]],
+        needs: "projections that are not part of scans yet: it is put before all others",
+        guarantees: "an operand of AND or OR fails only for rows that the other one leaves open",
+        add: Add::Physical(with_guarded_operands),
+    },
+    Step {
         file: "physical/build_sides.rs",
         rules: &[BuildSides::NAME],
         needs: "the sides that DataFusion chose",
@@ -254,6 +272,13 @@ pub const STEPS: &[Step] = &[
         needs: "the limits that DataFusion pushed into aggregations",
         guarantees: "groups by floating-point keys are found without limit",
         add: Add::Physical(with_top_groups),
+    },
+    Step {
+        file: "physical/guards/mod.rs",
+        rules: &[guards::NAMES[1]],
+        needs: "final filters: it is put after all others",
+        guarantees: "a condition fails only for rows that the conditions before it left",
+        add: Add::Session(with_guarded_conjuncts),
     },
     Step {
         file: "canonical_floats/scans.rs",

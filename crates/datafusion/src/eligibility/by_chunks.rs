@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use coscan_upstream::CheckedSum;
-use coscan_upstream::FloatExtremum;
+use coscan_upstream::{CheckedSum, FloatExtremum, compares};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::NullEquality;
 use datafusion::datasource::physical_plan::FileScanConfig;
@@ -18,7 +17,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 
-use super::conjuncts::compares;
 use super::reason::{Reason, not_volatile};
 use super::steps::Step;
 

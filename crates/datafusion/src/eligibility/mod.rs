@@ -10,7 +10,7 @@
 //! | a partial aggregation reads the scan's arrays | [`aggregation_at_scan`], [`function_at_scan`] |
 //! | a join filters by single keys | [`filter_by_keys`] |
 //! | decimal arithmetic is tried in 64 bits | [`narrow_arithmetic`], [`narrow_arguments`] |
-//! | a conjunct is evaluated before earlier ones | [`cannot_fail`] |
+//! | a conjunct is evaluated before earlier ones | [`cannot_fail`](coscan_upstream::cannot_fail) |
 //! | a conjunct that statistics prove is dropped | [`decided_by_statistics`] |
 //! | a decimal is decoded to 64 bits | [`short_decimal`] |
 //! | an aggregation is done chunk by chunk | [`aggregation_by_chunks`], [`clustering_column`] |
@@ -19,7 +19,6 @@
 
 mod aggregation;
 mod by_chunks;
-mod conjuncts;
 pub(crate) mod expressions;
 mod key_filters;
 mod reason;
@@ -32,7 +31,6 @@ pub(crate) use by_chunks::{
     aggregation_by_chunks, clustering_column, clusters, join_by_chunks, join_input_by_chunks,
     window_by_chunks,
 };
-pub(crate) use conjuncts::cannot_fail;
 pub(crate) use key_filters::filter_by_keys;
 pub(crate) use reason::Reason;
 pub(crate) use scan::{filter_into_scan, reads_files_only, scan, short_decimal, tells_as_much};

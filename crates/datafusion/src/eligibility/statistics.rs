@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
+use coscan_upstream::cannot_fail;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{IsNotNullExpr, LikeExpr, Literal};
-
-use super::conjuncts::cannot_fail;
 
 /// A conjunct can be decided by the statistics of its columns, which have these types, if
 ///

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
+use coscan_upstream::predicates_in_turn;
+use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
@@ -15,8 +16,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 /// One node between scan and operator.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// The rows that pass, in these columns.
-    Filter(Arc<dyn PhysicalExpr>, Option<Vec<usize>>),
+    /// The rows that pass these predicates, one after the other, in these columns.
+    Filter(Vec<Arc<dyn PhysicalExpr>>, Option<Vec<usize>>),
     /// The columns, and their schema.
     Project(Vec<Arc<dyn PhysicalExpr>>, SchemaRef),
 }
@@ -26,7 +27,8 @@ impl Step {
     pub(crate) fn of(node: &Arc<dyn ExecutionPlan>) -> Option<(Step, &Arc<dyn ExecutionPlan>)> {
         if let Some(filter) = node.downcast_ref::<FilterExec>() {
             let kept = filter.projection().as_ref().map(|kept| kept.to_vec());
-            let step = Step::Filter(Arc::clone(filter.predicate()), kept);
+            let predicates = predicates_in_turn(filter.predicate(), &filter.input().schema()).ok()?;
+            let step = Step::Filter(predicates, kept);
             return filter.fetch().is_none().then_some((step, filter.input()));
         }
         let projection = node.downcast_ref::<ProjectionExec>()?;
@@ -47,21 +49,23 @@ impl Step {
     /// Returns the expressions that are evaluated.
     pub(crate) fn expressions(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
         match self {
-            Step::Filter(predicate, _) => vec![predicate],
-            Step::Project(columns, _) => columns.iter().collect(),
+            Step::Filter(expressions, _) | Step::Project(expressions, _) => expressions.iter().collect(),
         }
     }
 
     /// Applies the step to a batch.
-    pub(crate) fn apply(&self, batch: RecordBatch) -> Result<RecordBatch> {
+    pub(crate) fn apply(&self, mut batch: RecordBatch) -> Result<RecordBatch> {
         match self {
-            Step::Filter(predicate, kept) => {
-                let passes = predicate.evaluate(&batch)?.into_array(batch.num_rows())?;
-                let batch = match kept {
-                    Some(kept) => batch.project(kept)?,
-                    None => batch,
-                };
-                Ok(filter_record_batch(&batch, passes.as_boolean())?)
+            Step::Filter(predicates, kept) => {
+                let Some((last, others)) = predicates.split_last() else { return Ok(batch) };
+                for predicate in others {
+                    batch = filter_record_batch(&batch, &passing(predicate, &batch)?)?;
+                }
+                let passes = passing(last, &batch)?;
+                if let Some(kept) = kept {
+                    batch = batch.project(kept)?;
+                }
+                Ok(filter_record_batch(&batch, &passes)?)
             }
             Step::Project(columns, schema) => {
                 let arrays = columns.iter().map(|expr| expr.evaluate(&batch)?.into_array(batch.num_rows()));
@@ -71,4 +75,12 @@ impl Step {
             }
         }
     }
+}
+
+/// Returns the rows that pass. A predicate is not evaluated for no rows: `1 / 0 = a` would fail.
+fn passing(predicate: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
+    if batch.num_rows() == 0 {
+        return Ok(BooleanArray::new_null(0));
+    }
+    Ok(predicate.evaluate(batch)?.into_array(batch.num_rows())?.as_boolean().clone())
 }

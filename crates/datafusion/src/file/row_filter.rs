@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use coscan_operators::{Part, searched_likes};
+use coscan_upstream::{cannot_fail, guarded};
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::filter_record_batch;
@@ -18,7 +19,6 @@ use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::reassign_expr_columns;
 
-use crate::eligibility::cannot_fail;
 use crate::file::conditions::{Condition, Conditions, all_match, is_true};
 use crate::file::dictionaries::Answers;
 use crate::file::packed::unpacked_batch;
@@ -60,7 +60,7 @@ impl RowFilter {
             if cannot_fail(&over_batch, batch_schema) {
                 conditions.condition(&conjunct)?.add_to(&mut total);
             } else {
-                partial.push(searched_likes(over_batch)?);
+                partial.push(searched_likes(guarded(over_batch, batch_schema)?.data)?);
             }
         }
         total.sort_by_key(Condition::is_over_texts);

@@ -13,6 +13,7 @@ const TABLES: &[(&str, &str, &str)] = &[
     ("b", "k, g", "(7, 1), (NULL, 1), (30, 2)"),
     ("l", "k, v", "(1, 10), (2, 20), (3, 30), (4, 40), (NULL, 50)"),
     ("r", "k", "(1), (2), (2), (NULL)"),
+    ("c", "i, v, e", "(1, 0, 7), (2, 3, 9)"),
     ("ja", "k, x", "(1, 10), (2, 20)"),
     ("jb", "k, y", "(2, 200), (3, 300)"),
 ];
@@ -29,8 +30,13 @@ pub struct FewRows {
 
 impl FewRows {
     pub async fn open() -> Self {
+        Self::with_small_tables("0").await
+    }
+
+    /// The scans of tables up to this size are DataFusion's own.
+    pub async fn with_small_tables(bytes: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let coscan = CoscanContext::builder().set("small_table_bytes", "0").target_partitions(3);
+        let coscan = CoscanContext::builder().set("small_table_bytes", bytes).target_partitions(3);
         let few = FewRows {
             coscan: coscan.build().expect("a context"),
             plain: SessionContext::new(),

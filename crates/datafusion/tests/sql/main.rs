@@ -13,6 +13,7 @@ mod fairness;
 mod faults;
 mod few_rows;
 mod foreign;
+mod guards;
 mod join_settings;
 mod key_filters;
 mod lasting_casts;

@@ -5,7 +5,8 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, GroupByExpr, Ident, Query, Select, SelectItem, Value, ValueWithSpan,
+    FunctionArguments, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, Value,
+    ValueWithSpan,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -21,6 +22,25 @@ pub(crate) fn parsed(sql: &str) -> Result<Expr, QueryError> {
     let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql);
     let parsed = parser.and_then(|mut parser| parser.parse_expr());
     parsed.map_err(|error| QueryError::other("XX000", format!("{sql}: {error}")))
+}
+
+/// Parses a subquery of the server's own text, and puts `inner` in the place of the first derived table of its FROM. A query
+/// that is printed and parsed again may be another one: `ANY (SELECT ...)` gets a second pair of parentheses.
+///
+/// # Errors
+///
+/// If the text is not such a subquery.
+pub(crate) fn over_query(sql: &str, inner: Query) -> Result<Query, QueryError> {
+    let mut expr = parsed(sql)?;
+    if let Expr::Subquery(query) = &mut expr
+        && let SetExpr::Select(select) = query.body.as_mut()
+        && let Some(first) = select.from.first_mut()
+        && let TableFactor::Derived { subquery, .. } = &mut first.relation
+    {
+        **subquery = inner;
+        return Ok(query.as_ref().clone());
+    }
+    Err(QueryError::other("XX000", format!("{sql} has no derived table")))
 }
 
 /// A call of a function.

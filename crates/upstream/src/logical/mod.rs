@@ -1,5 +1,6 @@
 //! Corrections of logical plans, and planners around the session's own.
 
+pub(crate) mod computed_keys;
 pub(crate) mod constant_keys;
 pub(crate) mod counted_sets;
 pub(crate) mod dependencies;

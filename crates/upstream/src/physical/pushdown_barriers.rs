@@ -9,6 +9,8 @@
 //! - A projection that moves below a sort-merge join leaves the join's condition unchanged, although its
 //!   columns have moved. So no projection passes such a join. The rule fails above some joins of joins. Then
 //!   projections stay where they are.
+//! - A projection that moves below a filter computes its expressions for rows that the filter keeps from them
+//!   (`guards`). So it stays above, and the filter outputs the columns that it needs.
 //! - An aggregation without groups that has only `min` and `max` tells scans which values still matter:
 //!   `k < 7 OR k > 90`. A function that has no value yet, or whose argument is no column, has no part in that
 //!   condition. So scans skip rows that it needs, for example if a file has only nulls or lacks the column.
@@ -31,6 +33,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::SortMergeJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
+use super::guards::{stops_projection, with_embedded_columns};
 use crate::one_input::{OneInput, OneInputExec, without};
 
 /// DataFusion's rule that pushes down filters, except those that are filled during execution, for which see
@@ -49,11 +52,14 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 pub(crate) fn with_stops(optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
     let stopped = |rule: Rule| -> Rule {
         match rule.name() {
-            MOVES_FILTERS => Arc::new(Stopped { rule, stops: stops_filters, may_fail: false }),
+            MOVES_FILTERS => Arc::new(Stopped { rule, before: same, stops: stops_filters, may_fail: false }),
             MOVES_DYNAMIC_FILTERS => {
-                Arc::new(Stopped { rule, stops: stops_dynamic_filters, may_fail: false })
+                Arc::new(Stopped { rule, before: same, stops: stops_dynamic_filters, may_fail: false })
             }
-            MOVES_PROJECTIONS => Arc::new(Stopped { rule, stops: stops_projections, may_fail: true }),
+            MOVES_PROJECTIONS => {
+                let (before, stops) = (with_embedded_columns, stops_projections);
+                Arc::new(Stopped { rule, before, stops, may_fail: true })
+            }
             _ => rule,
         }
     };
@@ -64,6 +70,8 @@ pub(crate) fn with_stops(optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
 #[derive(Debug)]
 struct Stopped {
     rule: Rule,
+    /// Changes a node before barriers are put below it.
+    before: fn(Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>>,
     /// Tests a node and one of its inputs.
     stops: fn(&Arc<dyn ExecutionPlan>, &Arc<dyn ExecutionPlan>) -> bool,
     /// Whether the plan stays unchanged if the rule fails.
@@ -76,7 +84,8 @@ impl PhysicalOptimizerRule for Stopped {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let stopping = Arc::clone(&plan).transform_up(|node| self.stopping(node))?;
+        let stopping = Arc::clone(&plan)
+            .transform_up(|node| (self.before)(node)?.transform_data(|node| self.stopping(node)))?;
         match self.rule.optimize(stopping.data, config) {
             Ok(plan) if stopping.transformed => without::<Stop>(plan),
             Err(error) if self.may_fail => {
@@ -107,8 +116,12 @@ impl Stopped {
     }
 }
 
-fn stops_projections(_above: &Arc<dyn ExecutionPlan>, node: &Arc<dyn ExecutionPlan>) -> bool {
-    node.is::<SortMergeJoinExec>()
+fn same(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    Ok(Transformed::no(node))
+}
+
+fn stops_projections(above: &Arc<dyn ExecutionPlan>, node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.is::<SortMergeJoinExec>() || stops_projection(above, node)
 }
 
 fn stops_filters(_above: &Arc<dyn ExecutionPlan>, node: &Arc<dyn ExecutionPlan>) -> bool {

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::fetch::ordered;
 use super::literals::elements;
 use crate::sql::QueryError;
-use crate::sql::ast::{array_subquery, binary, nested, only_column, parsed};
+use crate::sql::ast::{array_subquery, binary, nested, only_column, over_query, parsed};
 
 /// The first of the two words of an operator between a value and an array. The second is the comparison.
 pub(crate) const ANY: &str = "ANY";
@@ -60,7 +60,8 @@ pub(super) fn before(expr: &mut Expr) -> Result<(), QueryError> {
             Expr::InSubquery { expr: left, subquery: Box::new(query.clone()), negated: all }
         }
         _ => {
-            let right = Box::new(parsed(&format!("(SELECT * FROM ({query}) AS \"elements\")"))?);
+            let right = over_query("(SELECT * FROM (SELECT 1) AS \"elements\")", query.clone())?;
+            let right = Box::new(Expr::Subquery(Box::new(right)));
             match all {
                 true => Expr::AllOp { left, compare_op: op, right },
                 false => Expr::AnyOp { left, compare_op: op, right, is_some: false },
@@ -196,11 +197,8 @@ fn derived(query: &Query) -> Result<Query, QueryError> {
             }
         },
     }
-    let sql = format!("SELECT array_agg(\"array\" {order}) FROM ({inner}) AS q(\"array\"{place})");
-    match parsed(&format!("({sql})"))? {
-        Expr::Subquery(query) => Ok(*query),
-        other => Err(QueryError::other("XX000", format!("{other} is no subquery"))),
-    }
+    let sql = format!("(SELECT array_agg(\"array\" {order}) FROM (SELECT 1) AS q(\"array\"{place}))");
+    over_query(&sql, inner)
 }
 
 fn is_first(expr: &Expr) -> bool {

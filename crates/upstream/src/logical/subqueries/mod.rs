@@ -21,7 +21,7 @@
 
 mod dependent;
 mod domain;
-mod keep;
+pub(super) mod keep;
 mod lateral;
 mod outer;
 mod pull_up;

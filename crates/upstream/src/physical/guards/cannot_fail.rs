@@ -1,4 +1,4 @@
-//! Conjuncts that have a value for every row.
+//! Conditions that have a value for every row.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use datafusion::physical_expr::expressions::{
     BinaryExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
 };
 
-/// Returns whether the expression has a value for every row, so that it may be evaluated for rows that other
-/// conjuncts rule out. This holds for comparisons of columns and constants of one type, including patterns,
+/// Returns whether the condition has a value for every row, so that it may be evaluated for rows that other
+/// conditions rule out. This holds for comparisons of columns and constants of one type, including patterns,
 /// and for their combinations. Other expressions may divide by zero, overflow or fail to parse.
-pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+pub fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let simple = |expr: &Arc<dyn PhysicalExpr>| {
         // The cast only lengthens decimals, so every value fits.
         let column = expr.downcast_ref::<CastExpr>().map_or(expr, CastExpr::expr);
@@ -56,7 +56,7 @@ pub(crate) fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool
 const PATTERN_BYTES_MAX: usize = 256;
 
 /// Returns whether Arrow compares any two values of the type.
-pub(crate) fn compares(data_type: &DataType) -> bool {
+pub fn compares(data_type: &DataType) -> bool {
     match data_type {
         DataType::Boolean | DataType::FixedSizeBinary(_) => true,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
