@@ -1,10 +1,11 @@
-//! An engine, its session and its threads.
+//! An engine, its session and its threads; or a connection to a shared engine, and threads for it.
 //!
-//! Work runs on the engine's own threads. The caller waits for it without holding the interpreter, and looks for
+//! Work runs on these threads. The caller waits for it without holding the interpreter, and looks for
 //! Ctrl-C meanwhile. A process that was forked from the engine's has none of its threads, so that every use of the
 //! engine there is an error.
 
 use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::task::AbortHandle;
 
 use crate::errors;
+use crate::session::Start;
+use crate::shared::client::Client;
 
 /// Stack size of a thread, of which only the used part takes memory. Plans of deep statements are dropped
 /// recursively.
@@ -32,38 +35,67 @@ const AHEAD: usize = 2;
 /// The batches of a stream, then nothing, or an error.
 pub(crate) type Batches = flume::Receiver<Result<Option<RecordBatch>>>;
 
+/// Where statements run. Clones are of the same session.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// In this process.
+    Own(CoscanContext),
+    /// In the process of a shared engine.
+    Shared(Client),
+}
+
 /// See the module's documentation.
 pub(crate) struct Core {
     /// Always there until the drop.
-    parts: Option<(CoscanContext, Runtime)>,
+    parts: Option<(Source, Runtime)>,
     /// The process that has the threads.
     process: u32,
 }
 
 impl Core {
-    /// Starts an engine with this number of threads.
-    pub(crate) fn start(threads: usize, open: impl FnOnce() -> Result<CoscanContext>) -> PyResult<Arc<Core>> {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(threads).thread_name("coscan").thread_stack_size(STACK_BYTES).enable_all();
-        let runtime = builder
-            .build()
-            .map_err(|error| errors::operational(&format!("cannot start threads: {error}")))?;
-        install_interrupts();
+    /// Starts threads, and opens an engine on them.
+    pub(crate) fn start(threads: usize, open: impl FnOnce() -> Result<Source>) -> PyResult<Arc<Core>> {
+        let runtime = runtime(threads)?;
         let entered = runtime.enter();
-        let coscan = open().map_err(|error| errors::raised(&error))?;
+        let source = open().map_err(|error| errors::raised(&error))?;
         drop(entered);
-        Ok(Arc::new(Core { parts: Some((coscan, runtime)), process: std::process::id() }))
+        Ok(Core::of(source, runtime))
     }
 
-    /// The engine and its session.
+    /// Starts a thread and connects to the shared engine at this socket; `None` if there is none.
+    pub(crate) fn connect(socket: &Path, start: Start, folder: PathBuf) -> PyResult<Option<Arc<Core>>> {
+        let runtime = runtime(1)?;
+        let client = runtime.block_on(Client::connect(socket, start, folder));
+        let client = client.map_err(|error| errors::raised(&error))?;
+        Ok(client.map(|client| Core::of(Source::Shared(client), runtime)))
+    }
+
+    fn of(source: Source, runtime: Runtime) -> Arc<Core> {
+        Arc::new(Core { parts: Some((source, runtime)), process: std::process::id() })
+    }
+
+    /// The engine and its session, or the connection to a shared one.
     ///
     /// # Errors
-    /// In a process that was forked from the engine's.
-    pub(crate) fn coscan(&self) -> PyResult<&CoscanContext> {
+    /// In a process that was forked from the one that has the threads.
+    pub(crate) fn source(&self) -> PyResult<&Source> {
         Ok(&self.parts()?.0)
     }
 
-    fn parts(&self) -> PyResult<&(CoscanContext, Runtime)> {
+    /// The engine of this process and its session.
+    ///
+    /// # Errors
+    /// As [`Self::source`], and if the engine is a shared one.
+    pub(crate) fn coscan(&self) -> PyResult<&CoscanContext> {
+        match self.source()? {
+            Source::Own(coscan) => Ok(coscan),
+            Source::Shared(_) => Err(errors::not_supported(
+                "the connection is one to a shared engine, and this needs an engine in the process itself",
+            )),
+        }
+    }
+
+    fn parts(&self) -> PyResult<&(Source, Runtime)> {
         if self.process != std::process::id() {
             return Err(errors::forked());
         }
@@ -130,6 +162,13 @@ impl Core {
     }
 }
 
+fn runtime(threads: usize) -> PyResult<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(threads).thread_name("coscan").thread_stack_size(STACK_BYTES).enable_all();
+    install_interrupts();
+    builder.build().map_err(|error| errors::operational(&format!("cannot start threads: {error}")))
+}
+
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Core").field("process", &self.process).finish_non_exhaustive()
@@ -138,14 +177,14 @@ impl std::fmt::Debug for Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        let Some((coscan, runtime)) = self.parts.take() else { return };
+        let Some((source, runtime)) = self.parts.take() else { return };
         if self.process == std::process::id() {
-            drop(coscan);
+            drop(source);
             // A query may be in a long loop.
             runtime.shutdown_background();
         } else {
             // Locks may be held forever by threads that this process does not have.
-            std::mem::forget((coscan, runtime));
+            std::mem::forget((source, runtime));
         }
     }
 }

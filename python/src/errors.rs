@@ -1,6 +1,7 @@
 //! Exceptions. Their classes are in `lib/coscan/errors.py`; this module decides which one an error of the engine becomes.
 
 use std::any::Any;
+use std::fmt;
 
 use coscan_datafusion::engine_error;
 use coscan_engine::EngineError;
@@ -19,9 +20,35 @@ pub(crate) fn exception(class: &str, text: &str) -> PyErr {
     })
 }
 
+/// An error as the class and the text of its exception. A shared engine sends it so.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) class: String,
+    pub(crate) text: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Failure {}
+
 /// The exception of an error of a statement.
 pub(crate) fn raised(error: &DataFusionError) -> PyErr {
-    exception(class(error), &text(error))
+    let Failure { class, text } = failure(error);
+    exception(&class, &text)
+}
+
+/// The class and the text of the exception of an error.
+pub(crate) fn failure(error: &DataFusionError) -> Failure {
+    if let DataFusionError::External(external) = error.find_root()
+        && let Some(failure) = external.downcast_ref::<Failure>()
+    {
+        return failure.clone();
+    }
+    Failure { class: class(error).to_owned(), text: text(error) }
 }
 
 /// The text of an error, on one line.
@@ -43,6 +70,10 @@ pub(crate) fn data(text: &str) -> PyErr {
 
 pub(crate) fn programming(text: &str) -> PyErr {
     exception("ProgrammingError", text)
+}
+
+pub(crate) fn not_supported(text: &str) -> PyErr {
+    exception("NotSupportedError", text)
 }
 
 pub(crate) fn closed() -> PyErr {

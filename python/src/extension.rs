@@ -73,7 +73,9 @@ impl Reasons {
 impl Extension {
     #[new]
     fn new(connection: &Connection) -> PyResult<Self> {
-        Ok(Extension { core: connection.core()?, numbers: Arc::default(), reasons: Arc::default() })
+        let core = connection.core()?;
+        core.coscan()?;
+        Ok(Extension { core, numbers: Arc::default(), reasons: Arc::default() })
     }
 
     /// How many plans were made here, how many elsewhere, and why the last of these.

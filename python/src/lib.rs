@@ -4,7 +4,9 @@
 //! | module | contents |
 //! |---|---|
 //! | `core` | an engine with its threads; waiting without holding the interpreter; forks |
-//! | `connection` | tables, stores, settings, statements |
+//! | `connection` | a connection: an engine in this process, or one that processes share |
+//! | `session` | operations of a session: tables, stores, statements |
+//! | `shared` | an engine in a process of its own, and connections to it |
 //! | `query` | a planned statement, its running stream of rows, and a complete result |
 //! | `scan` | scans of a table for the caller's own loops |
 //! | `parameters` | Python's values as parameters of statements |
@@ -21,6 +23,8 @@ mod functions;
 mod parameters;
 mod query;
 mod scan;
+mod session;
+mod shared;
 mod values;
 
 use std::ffi::OsString;
@@ -63,5 +67,6 @@ fn _coscan(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<query::Rows>()?;
     module.add_class::<query::Table>()?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(shared::host::host, module)?)?;
     module.add_function(wrap_pyfunction!(settings, module)?)
 }

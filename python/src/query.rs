@@ -10,7 +10,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, StructArray};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::pretty::pretty_format_batches;
-use datafusion::common::Result;
+use datafusion::common::{ParamValues, Result};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
 use pyo3::prelude::*;
@@ -18,8 +18,10 @@ use pyo3::types::{PyCapsule, PyTuple};
 use pyo3_arrow::PyRecordBatch;
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
-use crate::core::{Batches, Core, Running, received};
+use crate::core::{Batches, Core, Running, Source, received};
 use crate::errors;
+use crate::session::planned;
+use crate::shared::client;
 use crate::values::rows_of;
 
 /// Numbers of runs.
@@ -29,12 +31,39 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 #[pyclass(frozen, module = "coscan._coscan")]
 pub(crate) struct Query {
     core: Arc<Core>,
-    frame: DataFrame,
+    statement: Statement,
+}
+
+/// A planned statement, where it runs.
+pub(crate) enum Statement {
+    Own(Box<DataFrame>),
+    Shared(client::Statement),
+}
+
+impl Statement {
+    fn schema(&self) -> &Schema {
+        match self {
+            Statement::Own(frame) => frame.schema().as_arrow(),
+            Statement::Shared(statement) => statement.schema(),
+        }
+    }
+
+    /// Plans a statement. One that changes something is carried out.
+    pub(crate) async fn plan(source: &Source, sql: String, given: Option<ParamValues>) -> Result<Statement> {
+        match source {
+            Source::Own(coscan) => Ok(Statement::own(planned(coscan, &sql, given).await?)),
+            Source::Shared(client) => Ok(Statement::Shared(client.plan(sql, given).await?)),
+        }
+    }
+
+    fn own(frame: DataFrame) -> Self {
+        Statement::Own(Box::new(frame))
+    }
 }
 
 impl Query {
-    pub(crate) fn new(core: Arc<Core>, frame: DataFrame) -> Self {
-        Query { core, frame }
+    pub(crate) fn new(core: Arc<Core>, statement: Statement) -> Self {
+        Query { core, statement }
     }
 }
 
@@ -42,40 +71,67 @@ impl Query {
 impl Query {
     /// Begins to run the statement.
     fn start(&self) -> PyResult<Rows> {
-        // The account counts what the scans of this run want and have.
-        let account = Arc::new(QueryAccount::new(NUMBERS.fetch_add(1, Ordering::Relaxed), 1));
-        let frame = with_account(self.frame.clone(), Arc::clone(&account));
-        let schema = Arc::new(frame.schema().as_arrow().clone());
-        Rows::start(&self.core, schema, Some(account), async move { frame.execute_stream().await })
+        let schema = Arc::new(self.statement.schema().clone());
+        match &self.statement {
+            Statement::Own(frame) => {
+                // The account counts what the scans of this run want and have.
+                let account = Arc::new(QueryAccount::new(NUMBERS.fetch_add(1, Ordering::Relaxed), 1));
+                let frame = with_account(frame.as_ref().clone(), Arc::clone(&account));
+                Rows::start(&self.core, schema, Some(account), async move { frame.execute_stream().await })
+            }
+            Statement::Shared(statement) => {
+                let statement = statement.clone();
+                Rows::start(&self.core, schema, None, async move { statement.rows().await })
+            }
+        }
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        Ok(to_schema_pycapsule(py, self.frame.schema().as_arrow())?)
+        Ok(to_schema_pycapsule(py, self.statement.schema())?)
     }
 
     /// The names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
-        names(self.frame.schema().as_arrow())
+        names(self.statement.schema())
     }
 
     /// The columns' types as text.
     #[getter]
     fn types(&self) -> Vec<String> {
-        types(self.frame.schema().as_arrow())
+        types(self.statement.schema())
     }
 
     /// The plan, after a run if `analyze` is set.
     fn explain(&self, py: Python<'_>, verbose: bool, analyze: bool) -> PyResult<Query> {
-        let frame = self.frame.clone();
-        let frame = self.core.wait(py, async move { frame.explain(verbose, analyze) })?;
-        Ok(Query { core: Arc::clone(&self.core), frame })
+        let explained = match &self.statement {
+            Statement::Own(frame) => {
+                let frame = frame.as_ref().clone();
+                self.core.wait(py, async move { Ok(Statement::own(frame.explain(verbose, analyze)?)) })?
+            }
+            Statement::Shared(statement) => {
+                let statement = statement.clone();
+                self.core.wait(py, async move {
+                    Ok(Statement::Shared(statement.explain(verbose, analyze).await?))
+                })?
+            }
+        };
+        Ok(Query::new(Arc::clone(&self.core), explained))
     }
 
     /// The statement with only some of its first rows.
-    fn limit(&self, rows: usize) -> PyResult<Query> {
-        let frame = self.frame.clone().limit(0, Some(rows)).map_err(|error| errors::raised(&error))?;
-        Ok(Query { core: Arc::clone(&self.core), frame })
+    fn limit(&self, py: Python<'_>, rows: usize) -> PyResult<Query> {
+        let limited = match &self.statement {
+            Statement::Own(frame) => {
+                let frame = frame.as_ref().clone().limit(0, Some(rows));
+                Statement::own(frame.map_err(|error| errors::raised(&error))?)
+            }
+            Statement::Shared(statement) => {
+                let statement = statement.clone();
+                self.core.wait(py, async move { Ok(Statement::Shared(statement.limit(rows).await?)) })?
+            }
+        };
+        Ok(Query::new(Arc::clone(&self.core), limited))
     }
 }
 

@@ -16,8 +16,10 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{Stream, StreamExt};
+use serde::{Deserialize, Serialize};
 
 /// What to read.
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Scan {
     /// A statement that selects columns and rows of one table.
     pub(crate) sql: String,

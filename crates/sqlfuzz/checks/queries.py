@@ -170,7 +170,9 @@ class Queries(Windows):
         last = f", a.i{self.maybe(' DESC')}" if len(columns) > 1 else ""
         listing = [part(", " if at else "", each) for at, each in enumerate(columns)]
         body = part("SELECT ", *listing, f" FROM {table} a", self.conditions(scope, " WHERE "))
-        return Query(body, part(f" ORDER BY {column}{self.direction()}{last}{self.limit(0.9)}"))
+        computed = last and self.draw.random() < 0.3
+        key = self.one_of(lambda: self.without_subqueries(scope, 1), lambda: self.number(scope, 1)) if computed else part(column)
+        return Query(body, part(" ORDER BY ", key, f"{self.direction()}{last}{self.limit(0.9)}"))
 
     def sets(self) -> tuple[Part, int]:
         kinds = [self.kind() for _ in range(self.draw.randint(1, 3))]

@@ -65,9 +65,14 @@ class Windows(Derived):
             "nth_value(a.t, 2)", "sum(a.v)", "count(a.t)", "max(a.w)", "min(a.e)", "max(a.z)", "max(a.i)",
         ])
         frame = "" if function.startswith(("row", "lag", "lead", "ntile")) else self.draw.choice(FRAMES)
-        first = self.draw.choice(["", "a.v DESC NULLS LAST, ", "a.t NULLS FIRST, "])
-        partition = optional("PARTITION BY ", self.column(Scope.of("a")), " ")
-        return part(f"{function} OVER (", partition, f"ORDER BY {first}a.i{self.maybe(' DESC')}{frame})")
+        scope = Scope.of("a")
+        first = self.one_of(
+            lambda: part(""), lambda: optional("a.v DESC NULLS LAST, "), lambda: optional("a.t NULLS FIRST, "),
+            lambda: optional(self.without_subqueries(scope, 1), " DESC NULLS FIRST, "),
+        )
+        key = self.without_subqueries(scope, 1) if self.draw.random() < 0.2 else part(self.column(scope))
+        partition = optional("PARTITION BY ", key, " ")
+        return part(f"{function} OVER (", partition, "ORDER BY ", first, f"a.i{self.maybe(' DESC')}{frame})")
 
     def grouping_sets(self) -> tuple[Part, int]:
         source, scope = self.source()

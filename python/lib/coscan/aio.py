@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 
 def connect(
+    engine: str | None = None,
     *,
     threads: int | None = None,
     memory: int | None = None,
     session: Mapping[str, object] | None = None,
     **settings: Unpack[Settings],
 ) -> AsyncConnection:
-    """Starts an engine in this process; see `coscan.connect`."""
-    return AsyncConnection(connection.connect(threads=threads, memory=memory, session=session, **settings))
+    """Starts an engine in this process, or connects to a shared one; see `coscan.connect`."""
+    return AsyncConnection(connection.connect(engine, threads=threads, memory=memory, session=session, **settings))
 
 
 class AsyncConnection:

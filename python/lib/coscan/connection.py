@@ -22,16 +22,20 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 
 
 def connect(
+    engine: str | None = None,
     *,
     threads: int | None = None,
     memory: int | None = None,
     session: Mapping[str, object] | None = None,
     **settings: Unpack[Settings],
 ) -> Connection:
-    """Starts an engine in this process.
+    """Starts an engine in this process, or connects to one that several processes share.
 
     All queries of the connection, from any thread, share its reads, its decoded columns and its buffer. One connection
     per process is the right number: engines do not share with each other.
+
+    `engine` is `"shared"` for the shared engine of this user, or `"shared:NAME"` for one of several. It is started if it
+    does not run; see "Several processes" in the README. Tables and the settings of the session are those of the connection.
 
     `threads` is the number of threads that run queries (default: one per processor), `memory` the bytes that this
     process may use (default: what the machine and its control group allow). `settings` are those of the engine; what is
@@ -44,8 +48,13 @@ def connect(
 
     Raises `SettingError` for a setting that does not exist or cannot have the value.
     """
-    given = {name: value for name, value in settings.items() if value is not None}
-    return Connection(_coscan.Connection(_pairs(given), _pairs(session), threads, memory))
+    given = _pairs({name: value for name, value in settings.items() if value is not None})
+    if engine is None:
+        return Connection(_coscan.Connection(given, _pairs(session), threads, memory))
+    from . import shared
+
+    start = {"settings": given, "session": _pairs(session), "threads": threads, "memory": memory}
+    return Connection(shared.connect(engine, start))
 
 
 class Connection:

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, RecordBatch, RecordBatchOptions};
+use coscan_upstream::predicates_in_turn;
+use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::catalog::Session;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, plan_err};
@@ -101,12 +103,24 @@ pub(crate) fn passing(
     let column = |at: usize| ScalarValue::iter_to_array(values.iter().map(|values| values[at].clone()));
     let columns = (0..keys.len()).map(column).collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(values.len()));
-    let batch = RecordBatch::try_new_with_options(Arc::clone(schema.inner()), columns, &options)?;
-    let passes = state.create_physical_expr(filter, &schema)?.evaluate(&batch)?.into_array(values.len())?;
-    let Some(passes) = passes.as_boolean_opt() else {
-        return plan_err!("a filter over the keys of a table is {}", passes.data_type());
-    };
-    Ok((0..values.len()).map(|at| passes.is_valid(at) && passes.value(at)).collect())
+    let mut batch = RecordBatch::try_new_with_options(Arc::clone(schema.inner()), columns, &options)?;
+    let filter = state.create_physical_expr(filter, &schema)?;
+    let mut passing: Vec<usize> = (0..values.len()).collect();
+    for predicate in predicates_in_turn(&filter, schema.inner())? {
+        if passing.is_empty() {
+            break;
+        }
+        let passes = predicate.evaluate(&batch)?.into_array(passing.len())?;
+        let Some(passes) = passes.as_boolean_opt() else {
+            return plan_err!("a filter over the keys of a table is {}", passes.data_type());
+        };
+        let mut left = passes.iter();
+        passing.retain(|_| left.next() == Some(Some(true)));
+        batch = filter_record_batch(&batch, passes)?;
+    }
+    let mut all = vec![false; values.len()];
+    passing.into_iter().for_each(|at| all[at] = true);
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ const WRONG_IN_DATAFUSION: &[Answer] = &[
     ("SELECT v FROM l WHERE k = 2 OR 6 / (k - 2) > 3", &["20", "30"]),
     ("SELECT v FROM l WHERE (k <> 2 AND 6 / (k - 2) > 3) OR v = 10", &["10", "30"]),
     ("SELECT v FROM l WHERE NOT (k = 2 OR 6 / (k - 2) > 3)", &["10", "40"]),
+    ("SELECT v FROM (SELECT v, k <> 2 AS o, k FROM l) AS l WHERE 6 / (k - 2) > 3 AND o", &["30"]),
     ("SELECT v FROM l WHERE k <> 2 AND k <> 1 AND 6 / (k - 2) > 3 AND 6 / (k - 1) > 2", &["30"]),
     (
         "SELECT v, k <> 2 AND 6 / (k - 2) > 3 AS x FROM l",
@@ -58,6 +59,35 @@ async fn a_guarded_condition_does_not_fail() {
         let few = FewRows::with_small_tables(small).await;
         few.assert_right(WRONG_IN_DATAFUSION).await;
         few.assert_right(RIGHT_IN_DATAFUSION).await;
+    }
+}
+
+/// DataFusion's own filters of rows in scans, and those over keys of folders.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scans_and_listings_keep_guards() {
+    for small in ["0", "1MB"] {
+        let few = FewRows::with_small_tables(small).await;
+        few.coscan.sql("SET datafusion.execution.parquet.pushdown_filters = true").await.expect("a setting");
+        few.assert_right(WRONG_IN_DATAFUSION).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().display();
+        let copy = format!(
+            "COPY (SELECT 1 AS i, 0 AS v, 'a' AS t UNION ALL SELECT 2, 3, 'b' UNION ALL SELECT 3, 4, 'x') \
+             TO '{path}/' STORED AS PARQUET PARTITIONED BY (v, t)"
+        );
+        few.coscan.sql(&copy).await.expect(&copy).collect().await.expect(&copy);
+        few.coscan.register_parquet("f", &path.to_string()).await.expect("a table");
+        let seven = "CAST(CASE WHEN t < 'c' THEN '7' ELSE t END AS BIGINT)";
+        let guarded_text = format!("SELECT i FROM f WHERE {seven} = 7 AND t < 'c'");
+        let listed = format!("SELECT i, CASE WHEN t < 'c' AND {seven} = 7 THEN {seven} END AS n FROM f");
+        for (sql, rows) in [
+            ("SELECT i FROM f WHERE 7 % v < 5 AND v > 0", &["2", "3"][..]),
+            ("SELECT i FROM f WHERE v > 0 AND (12 / v > 3 OR i = 9)", &["2"]),
+            (guarded_text.leak(), &["1", "2"]),
+            (listed.leak(), &["1 | 7", "2 | 7", "3 | NULL"]),
+        ] {
+            few.assert_right(&[(sql, rows)]).await;
+        }
     }
 }
 

@@ -46,6 +46,7 @@ const MOVES_DYNAMIC_FILTERS: &str = "FilterPushdown(Post)";
 /// DataFusion's rule that pushes down projections.
 const MOVES_PROJECTIONS: &str = "ProjectionPushdown";
 
+type Plan = Arc<dyn ExecutionPlan>;
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Adds barriers to some of the rules.
@@ -71,19 +72,15 @@ pub(crate) fn with_stops(optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
 struct Stopped {
     rule: Rule,
     /// Changes a node before barriers are put below it.
-    before: fn(Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>>,
+    before: fn(Plan) -> Result<Transformed<Plan>>,
     /// Tests a node and one of its inputs.
-    stops: fn(&Arc<dyn ExecutionPlan>, &Arc<dyn ExecutionPlan>) -> bool,
+    stops: fn(&Plan, &Plan) -> bool,
     /// Whether the plan stays unchanged if the rule fails.
     may_fail: bool,
 }
 
 impl PhysicalOptimizerRule for Stopped {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
         let stopping = Arc::clone(&plan)
             .transform_up(|node| (self.before)(node)?.transform_data(|node| self.stopping(node)))?;
         match self.rule.optimize(stopping.data, config) {
@@ -107,7 +104,7 @@ impl PhysicalOptimizerRule for Stopped {
 
 impl Stopped {
     /// Puts a barrier above each input of the node at which the rule stops.
-    fn stopping(&self, node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    fn stopping(&self, node: Plan) -> Result<Transformed<Plan>> {
         let above = Arc::clone(&node);
         node.map_children(|input| {
             let stops = (self.stops)(&above, &input);
@@ -116,25 +113,25 @@ impl Stopped {
     }
 }
 
-fn same(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+fn same(node: Plan) -> Result<Transformed<Plan>> {
     Ok(Transformed::no(node))
 }
 
-fn stops_projections(above: &Arc<dyn ExecutionPlan>, node: &Arc<dyn ExecutionPlan>) -> bool {
+fn stops_projections(above: &Plan, node: &Plan) -> bool {
     node.is::<SortMergeJoinExec>() || stops_projection(above, node)
 }
 
-fn stops_filters(_above: &Arc<dyn ExecutionPlan>, node: &Arc<dyn ExecutionPlan>) -> bool {
+fn stops_filters(_above: &Plan, node: &Plan) -> bool {
     node.children().len() > 1 || has_equal_names(&node.schema()) || is_volatile_projection(node)
 }
 
-fn stops_dynamic_filters(above: &Arc<dyn ExecutionPlan>, _node: &Arc<dyn ExecutionPlan>) -> bool {
+fn stops_dynamic_filters(above: &Plan, _node: &Plan) -> bool {
     let aggregate = above.downcast_ref::<AggregateExec>();
     aggregate.is_some_and(|of| !of.dynamic_expressions_produced().is_empty() && of.aggr_expr().len() > 1)
 }
 
 /// Below it, a filter would be evaluated with other values than those of the output.
-fn is_volatile_projection(node: &Arc<dyn ExecutionPlan>) -> bool {
+fn is_volatile_projection(node: &Plan) -> bool {
     let projection = node.downcast_ref::<ProjectionExec>();
     projection.is_some_and(|projection| projection.expr().iter().any(|of| is_volatile(&of.expr)))
 }
@@ -145,10 +142,10 @@ fn has_equal_names(schema: &Schema) -> bool {
 }
 
 /// Emits the rows of its input. The rule does not pass it.
-struct Stop(Arc<dyn ExecutionPlan>);
+struct Stop(Plan);
 
 impl Stop {
-    fn exec(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    fn exec(input: Plan) -> Plan {
         Arc::new(OneInputExec(Stop(input)))
     }
 }
@@ -156,11 +153,11 @@ impl Stop {
 impl OneInput for Stop {
     const NAME: &'static str = "StopExec";
 
-    fn input(&self) -> &Arc<dyn ExecutionPlan> {
+    fn input(&self) -> &Plan {
         &self.0
     }
 
-    fn over(_: &Arc<OneInputExec<Self>>, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    fn over(_: &Arc<OneInputExec<Self>>, input: Plan) -> Plan {
         Stop::exec(input)
     }
 }

@@ -11,7 +11,7 @@ use datafusion::physical_expr::expressions::{
 
 /// Returns whether the condition has a value for every row, so that it may be evaluated for rows that other
 /// conditions rule out. This holds for comparisons of columns and constants of one type, including patterns,
-/// and for their combinations. Other expressions may divide by zero, overflow or fail to parse.
+/// for columns of truth values, and for their combinations. Other expressions may divide by zero, overflow or fail to parse.
 pub fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let simple = |expr: &Arc<dyn PhysicalExpr>| {
         // The cast only lengthens decimals, so every value fits.
@@ -34,6 +34,9 @@ pub fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
             | Operator::IsNotDistinctFrom => simple(left) && simple(right) && of_one_type(left, right),
             _ => false,
         };
+    }
+    if expr.is::<Column>() {
+        return matches!(expr.data_type(schema), Ok(DataType::Boolean));
     }
     if let Some(not) = expr.downcast_ref::<NotExpr>() {
         return cannot_fail(not.arg(), schema);

@@ -10,19 +10,22 @@
 //!   ([`open_rows`]). Conditions in keys of sorts and in window functions are in projections
 //!   (`logical/computed_keys`).
 //! - A projection that may fail stays above a filter (`pushdown_barriers`).
+//! - A cast of a dictionary is one of its rows. DataFusion casts all values, also those that no row has any more.
 
 mod cannot_fail;
 mod open_rows;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::physical_plan::{FileScanConfigBuilder, FileSource, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -66,22 +69,31 @@ pub fn predicates_in_turn(predicate: &Expr, schema: &Schema) -> Result<Vec<Expr>
     total.into_iter().chain(partial).collect()
 }
 
-/// Replaces each AND and OR whose second operand may fail.
+/// Replaces each AND and OR whose second operand may fail, and each cast of a dictionary's texts.
 pub fn guarded(expr: Expr, schema: &Schema) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| {
-        Ok(match expr.downcast_ref::<BinaryExpr>() {
-            Some(of)
-                if matches!(of.op(), Operator::And | Operator::Or) && !cannot_fail(of.right(), schema) =>
-            {
-                Transformed::yes(Arc::new(OpenRows::new(of)?) as Expr)
-            }
-            _ => Transformed::no(expr),
-        })
+        if let Some(of) = expr.downcast_ref::<BinaryExpr>()
+            && matches!(of.op(), Operator::And | Operator::Or)
+            && !cannot_fail(of.right(), schema)
+        {
+            return Ok(Transformed::yes(Arc::new(OpenRows::new(of)?) as Expr));
+        }
+        if let Some(of) = expr.downcast_ref::<CastExpr>()
+            && let DataType::Dictionary(_, values) = of.expr().data_type(schema)?
+            && values.is_string()
+            && !of.cast_type().is_string()
+        {
+            let rows = Arc::new(CastExpr::new(Arc::clone(of.expr()), *values, None));
+            let options = Some(of.cast_options().clone());
+            let cast = CastExpr::new(rows, of.cast_type().clone(), options);
+            return Ok(Transformed::yes(Arc::new(cast) as Expr));
+        }
+        Ok(Transformed::no(expr))
     })
 }
 
 fn in_turn(node: Plan) -> Result<Transformed<Plan>> {
-    let Some(filter) = node.downcast_ref::<FilterExec>() else { return Ok(Transformed::no(node)) };
+    let Some(filter) = node.downcast_ref::<FilterExec>() else { return in_scan(node) };
     let schema = filter.input().schema();
     let predicates = predicates_in_turn(filter.predicate(), &schema)?;
     let [first, others @ ..] = predicates.as_slice() else { return Ok(Transformed::no(node)) };
@@ -94,6 +106,23 @@ fn in_turn(node: Plan) -> Result<Transformed<Plan>> {
         return Ok(Transformed::no(node));
     }
     Ok(Transformed::yes(Arc::new(FilterExecBuilder::from(filter).with_predicate(predicate).build()?)))
+}
+
+/// A scan of DataFusion that filters rows tests them with one conjunct after the other.
+fn in_scan(node: Plan) -> Result<Transformed<Plan>> {
+    let scan = node
+        .downcast_ref::<DataSourceExec>()
+        .and_then(|scan| scan.downcast_to_file_source::<ParquetSource>());
+    let Some((config, source)) = scan else { return Ok(Transformed::no(node)) };
+    let predicate = source.filter().filter(|_| source.table_parquet_options().global.pushdown_filters);
+    let Some(predicate) = predicate else { return Ok(Transformed::no(node)) };
+    let in_turn = conjunction(predicates_in_turn(&predicate, source.table_schema().table_schema())?);
+    if in_turn.eq(&predicate) {
+        return Ok(Transformed::no(node));
+    }
+    let config =
+        FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source.with_predicate(in_turn)));
+    Ok(Transformed::yes(DataSourceExec::from_data_source(config.build())))
 }
 
 /// Returns whether the predicate is an equality that holds for all rows of a filter. It stays a conjunct, also if it is

@@ -1,0 +1,174 @@
+//! Operations of a session: tables, stores, statements. A connection does them in its own process, the host of a shared engine
+//! for each connection.
+
+use std::sync::Arc;
+
+use coscan_datafusion::{AnyCaseSchema, CoscanContext, store_with};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{DataFusionError, ParamValues, Result, plan_datafusion_err};
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionConfig;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::parameters::numbered;
+
+/// Catalog and schema of tables that are given by name only.
+pub(crate) const CATALOG: &str = "datafusion";
+pub(crate) const SCHEMA: &str = "public";
+
+/// Names and values as text.
+pub(crate) type Pairs = Vec<(String, String)>;
+
+/// An engine that is to be started.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Start {
+    /// Names below `coscan.` and their values.
+    pub(crate) settings: Pairs,
+    /// Complete names of settings of the first session.
+    pub(crate) session: Pairs,
+    pub(crate) threads: Option<usize>,
+    pub(crate) memory: Option<u64>,
+}
+
+impl Start {
+    /// The number of threads that run queries.
+    pub(crate) fn threads(&self) -> usize {
+        let given = self.threads.filter(|&count| count > 0);
+        given.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1)
+    }
+
+    /// Starts the engine.
+    pub(crate) fn open(&self) -> Result<CoscanContext> {
+        let mut config = SessionConfig::new().with_information_schema(true);
+        set_all(&mut config, &self.session)?;
+        let mut builder = CoscanContext::builder()
+            .session_config(config)
+            .target_partitions(self.threads())
+            .url_tables(true)
+            .from_env();
+        for (name, value) in &self.settings {
+            builder = builder.set(name, value);
+        }
+        if let Some(bytes) = self.memory {
+            builder = builder.process_memory(bytes);
+        }
+        let coscan = builder.build()?;
+        if let Some(catalog) = coscan.ctx.catalog(CATALOG) {
+            catalog.register_schema(SCHEMA, Arc::new(AnyCaseSchema::default()))?;
+        }
+        Ok(coscan)
+    }
+}
+
+/// Sets settings by their complete names.
+pub(crate) fn set_all(config: &mut SessionConfig, settings: &Pairs) -> Result<()> {
+    settings.iter().try_for_each(|(name, value)| config.options_mut().set(name, value))
+}
+
+/// A name as it is, not in lower case and not split at its dots.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Registers the files at paths or URLs as a table.
+pub(crate) async fn register_files(
+    coscan: &CoscanContext,
+    name: &str,
+    locations: &[String],
+    options: &Pairs,
+) -> Result<()> {
+    let locations: Vec<_> = locations.iter().map(String::as_str).collect();
+    let options: Vec<_> = options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    deregister(coscan, name)?;
+    coscan.register_parquet_files(name, &locations, &options).await
+}
+
+/// Registers rows in memory as a table. Their buffers are not copied.
+pub(crate) fn register_batches(
+    coscan: &CoscanContext,
+    name: &str,
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+) -> Result<()> {
+    // Queries read the partitions at the same time.
+    let count = coscan.ctx.state().config().target_partitions().min(batches.len()).max(1);
+    let mut partitions = vec![Vec::new(); count];
+    for (at, batch) in batches.into_iter().enumerate() {
+        partitions[at % count].push(batch);
+    }
+    deregister(coscan, name)?;
+    coscan.ctx.register_table(&*quoted(name), Arc::new(MemTable::try_new(schema, partitions)?))?;
+    Ok(())
+}
+
+/// Opens the store of an address with options.
+pub(crate) fn register_store(coscan: &CoscanContext, address: &str, options: &Pairs) -> Result<()> {
+    let url = Url::parse(address).map_err(|error| plan_datafusion_err!("{address}: {error}"))?;
+    let store = store_with(&url, options)?;
+    coscan.ctx.register_object_store(&url, store);
+    Ok(())
+}
+
+/// Forgets a table. Returns whether there was one.
+pub(crate) fn deregister(coscan: &CoscanContext, name: &str) -> Result<bool> {
+    Ok(coscan.ctx.deregister_table(&*quoted(name))?.is_some())
+}
+
+/// The names of the tables.
+pub(crate) fn tables(coscan: &CoscanContext) -> Vec<String> {
+    let schema = coscan.ctx.catalog(CATALOG).and_then(|catalog| catalog.schema(SCHEMA));
+    let mut names = schema.map(|schema| schema.table_names()).unwrap_or_default();
+    names.sort();
+    names
+}
+
+/// Plans a statement. One that changes something is carried out.
+pub(crate) async fn planned(
+    coscan: &CoscanContext,
+    sql: &str,
+    given: Option<ParamValues>,
+) -> Result<DataFrame> {
+    let frame = match given {
+        None => coscan.sql(sql).await?,
+        Some(ParamValues::List(values)) => {
+            coscan.sql(&numbered(sql)).await?.with_param_values(ParamValues::List(values))?
+        }
+        Some(values) => coscan.sql(sql).await?.with_param_values(values)?,
+    };
+    if !matches!(frame.logical_plan(), LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) {
+        return Ok(frame);
+    }
+    let batches = frame.collect().await?;
+    if batches.is_empty() {
+        return Err(DataFusionError::Internal("a statement that writes returned no count".to_owned()));
+    }
+    coscan.ctx.read_batches(batches)
+}
+
+/// The counters of the engine since its start.
+pub(crate) fn stats(coscan: &CoscanContext) -> Map<String, Value> {
+    let engine = &coscan.engine;
+    let (seen, stats) = (engine.observe(0), engine.stats());
+    [
+        ("seconds", seen.at.as_secs_f64().into()),
+        ("policy", seen.policy.as_str().into()),
+        ("buffer_bytes", seen.buffer_bytes.into()),
+        ("bytes_read", stats.bytes_read.into()),
+        ("loads", stats.loads.into()),
+        ("loads_in_flight", seen.loads_in_flight.into()),
+        ("parts_from_buffer", stats.parts_from_buffer.into()),
+        ("parts_loaded", stats.parts_loaded.into()),
+        ("evictions", stats.evictions.into()),
+        ("slices_decoded", stats.slices_decoded.into()),
+        ("slices_shared", stats.slices_shared.into()),
+        ("scans", seen.scans.len().into()),
+    ]
+    .into_iter()
+    .map(|(name, value): (&str, Value)| (name.to_owned(), value))
+    .collect()
+}
