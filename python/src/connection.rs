@@ -185,6 +185,17 @@ impl Connection {
         Ok(counters)
     }
 
+    /// The chunks of each table in JSON; see [`session::chunks`].
+    fn chunks(&self, py: Python<'_>, cells: usize) -> PyResult<String> {
+        let chunks = self.on_threads(py, |source| async move {
+            match source {
+                Source::Own(coscan) => Ok(session::chunks(&coscan, cells)),
+                Source::Shared(client) => client.chunks(cells).await,
+            }
+        })?;
+        Ok(chunks.to_string())
+    }
+
     /// Closes the connection. Queries that run go on.
     fn close(&self) {
         let core = self.core.lock().unwrap_or_else(PoisonError::into_inner).take();

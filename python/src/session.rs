@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use coscan_datafusion::{AnyCaseSchema, CoscanContext, store_with};
+use coscan_engine::{PartState, PartView, TableView};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, ParamValues, Result, plan_datafusion_err};
@@ -12,7 +13,7 @@ use datafusion::datasource::MemTable;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionConfig;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::parameters::numbered;
@@ -148,6 +149,29 @@ pub(crate) async fn planned(
         return Err(DataFusionError::Internal("a statement that writes returned no count".to_owned()));
     }
     coscan.ctx.read_batches(batches)
+}
+
+/// The chunks of each table: a letter for each cell of a column, and how many scans want it. A cell stands for neighbours if a
+/// table has more chunks than `cells`, over all its columns.
+pub(crate) fn chunks(coscan: &CoscanContext, cells: usize) -> Value {
+    let table = |table: TableView| {
+        let state = |part: &PartView| match part.state {
+            PartState::Absent => '.',
+            PartState::OnItsWay => 'r',
+            PartState::Encoded => 'e',
+            PartState::Decoded => 'd',
+        };
+        let rows = || table.parts.chunks(table.cells.max(1));
+        json!({
+            "file": table.file,
+            "files": table.files,
+            "chunks": table.live.iter().map(|range| range.len()).sum::<usize>(),
+            "columns": table.columns,
+            "states": rows().map(|row| row.iter().map(state).collect()).collect::<Vec<String>>(),
+            "wanted": rows().map(|row| row.iter().map(|part| part.wanted).collect()).collect::<Vec<Vec<_>>>(),
+        })
+    };
+    coscan.engine.observe(cells).tables.into_iter().map(table).collect()
 }
 
 /// The counters of the engine since its start.

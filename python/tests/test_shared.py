@@ -74,6 +74,7 @@ def test_a_shared_engine_answers_as_an_own_one(numbers: Path, con: coscan.Connec
         assert other.sql("SELECT count(*) FROM numbers").explain(analyze=True).count("output_rows") > 0
         assert len(other.sql_many([rows[0]] * 8)) == 8
         assert other.stats()["bytes_read"] > 0
+        assert [table.columns for table in other.chunks().tables] == [["n", "text", "k"]]
 
 
 def test_parameters_keep_their_types(numbers: Path) -> None:

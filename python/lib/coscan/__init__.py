@@ -12,6 +12,7 @@
 import atexit
 
 from ._coscan import __version__
+from .chunks import ChunkMap
 from .connection import Connection, close_all, connect
 from .errors import (
     CorruptFileError,
@@ -45,6 +46,7 @@ paramstyle = "qmark"
 atexit.register(close_all)
 
 __all__ = [
+    "ChunkMap",
     "Connection",
     "CorruptFileError",
     "DataError",

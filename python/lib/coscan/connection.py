@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from . import _coscan
+from .chunks import CELLS, ChunkMap
 from .errors import NotSupportedError, ProgrammingError
 from .result import Query, Result, Scan
 from .settings import Settings
@@ -186,6 +188,15 @@ class Connection:
     def stats(self) -> dict[str, Any]:
         """What the engine has done since its start: bytes read, loads, decoded and shared slices, and more."""
         return self._native.stats()
+
+    def chunks(self) -> ChunkMap:
+        """Which chunks of the tables are in memory, are being read, or are wanted. A notebook shows them as a picture.
+
+        >>> import coscan
+        >>> coscan.connect().chunks()
+        <coscan.ChunkMap of no tables>
+        """
+        return ChunkMap(json.loads(self._native.chunks(CELLS)))
 
     def watch(self, every: float = 0.5) -> Iterator[dict[str, Any]]:
         """What the engine does, every so many seconds: `stats` with the bytes per second since the last one."""

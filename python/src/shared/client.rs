@@ -88,6 +88,11 @@ impl Client {
         Ok((value, answers.collect()))
     }
 
+    async fn tell(&self, request: &Request) -> Result<()> {
+        let ((), _) = self.ask(request).await?;
+        Ok(())
+    }
+
     async fn statement(&self, request: Request) -> Result<Statement> {
         let (number, others) = self.ask(&request).await?;
         let schema = others.into_iter().next().unwrap_or_default();
@@ -106,11 +111,11 @@ impl Client {
         locations: Vec<String>,
         options: Pairs,
     ) -> Result<()> {
-        Ok(self.ask(&Request::RegisterFiles { name, locations, options }).await?.0)
+        self.tell(&Request::RegisterFiles { name, locations, options }).await
     }
 
     pub(crate) async fn register_store(&self, address: String, options: Pairs) -> Result<()> {
-        Ok(self.ask(&Request::RegisterStore { address, options }).await?.0)
+        self.tell(&Request::RegisterStore { address, options }).await
     }
 
     pub(crate) async fn register_batches(
@@ -141,6 +146,10 @@ impl Client {
 
     pub(crate) async fn stats(&self) -> Result<Map<String, Value>> {
         Ok(self.ask(&Request::Stats).await?.0)
+    }
+
+    pub(crate) async fn chunks(&self, cells: usize) -> Result<Value> {
+        Ok(self.ask(&Request::Chunks { cells }).await?.0)
     }
 
     pub(crate) async fn scan(&self, scan: Scan) -> Result<SendableRecordBatchStream> {

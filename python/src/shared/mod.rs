@@ -82,6 +82,9 @@ enum Request {
     },
     Tables,
     Stats,
+    Chunks {
+        cells: usize,
+    },
 }
 
 /// Which rows a stream has.

@@ -148,6 +148,7 @@ impl Session {
             Request::Deregister { name } => answer(&session::deregister(coscan, &name)?),
             Request::Tables => answer(&session::tables(coscan)),
             Request::Stats => answer(&session::stats(coscan)),
+            Request::Chunks { cells } => answer(&session::chunks(coscan, cells)),
         }
     }
 

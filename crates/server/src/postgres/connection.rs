@@ -225,6 +225,10 @@ impl Connection<'_> {
                 if failed || matches!(statement, Statement::Rollback) { "ROLLBACK" } else { "COMMIT" }
             }
             Statement::Accepted(tag) => tag,
+            Statement::Rename { from, to } => {
+                self.session.rename(from, to)?;
+                "ALTER TABLE"
+            }
             Statement::Set { variable, value } if value.eq_ignore_ascii_case("default") => {
                 self.reset(Some(variable)).await?;
                 "SET"
@@ -354,7 +358,7 @@ impl Connection<'_> {
         let tag = match &plan {
             LogicalPlan::Dml(DmlStatement { op, .. }) => op.to_string().to_uppercase(),
             LogicalPlan::Copy(_) => "COPY".to_owned(),
-            LogicalPlan::Ddl(ddl) => ddl.name().to_uppercase(),
+            LogicalPlan::Ddl(ddl) => tag_of(ddl.name()),
             LogicalPlan::Statement(statement) => match statement.name() {
                 "SetVariable" => "SET".to_owned(),
                 "ResetVariable" => "RESET".to_owned(),
@@ -462,4 +466,18 @@ fn joined(before: Option<BytesMut>, data: BytesMut) -> BytesMut {
         }
         None => data,
     }
+}
+
+/// The tag of a statement that the query engine calls `CreateView` or `CreateExternalTable`.
+fn tag_of(name: &str) -> String {
+    let mut tag = String::new();
+    for letter in
+        name.replace("External", "").replace("Memory", "").replace("CatalogSchema", "Schema").chars()
+    {
+        if letter.is_uppercase() && !tag.is_empty() {
+            tag.push(' ');
+        }
+        tag.extend(letter.to_uppercase());
+    }
+    tag
 }

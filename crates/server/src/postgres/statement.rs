@@ -14,8 +14,8 @@ use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{
-    self, CloseCursor, CopyOption, CopySource, CopyTarget, DeclareType, FetchDirection, Reset, Set,
-    Statement as Ast, Value, visit_relations,
+    self, AlterTableOperation, CloseCursor, CopyOption, CopySource, CopyTarget, DeclareType, FetchDirection,
+    RenameTableNameKind, Reset, Set, Statement as Ast, Value, visit_relations,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -42,6 +42,8 @@ pub(crate) enum Statement {
     Rollback,
     /// An accepted statement without effect.
     Accepted(&'static str),
+    /// ALTER TABLE of one name to another.
+    Rename { from: String, to: String },
     /// SET of one variable, with its values as written.
     Set { variable: String, value: String },
     /// RESET of one variable or of all.
@@ -203,6 +205,16 @@ pub(crate) async fn plan(
             }
             Reset::ConfigurationParameter(_) => return planned(session, parsed, stated).await,
         },
+        Ast::AlterTable(ast::AlterTable { name: from, operations, .. }) => match operations.as_slice() {
+            [AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(to) }] => {
+                Statement::Rename { from: last_of(from), to: last_of(to) }
+            }
+            _ => {
+                let text =
+                    "tables are files and read-only: of ALTER TABLE, only RENAME TO of a view is supported";
+                return Err(QueryError::other("0A000", text));
+            }
+        },
         Ast::Discard { object_type: ast::DiscardObject::ALL } => Statement::DiscardAll,
         Ast::Discard { .. } => Statement::Accepted("DISCARD"),
         Ast::Deallocate { name, .. } => {
@@ -249,6 +261,11 @@ pub(crate) async fn plan(
         }
         _ => return planned(session, parsed, stated).await,
     })
+}
+
+/// The name of a table without its schema.
+fn last_of(name: &ast::ObjectName) -> String {
+    name.0.last().and_then(|part| part.as_ident()).map(folded).unwrap_or_default()
 }
 
 async fn planned(

@@ -12,10 +12,11 @@ use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::common::{Column, Result};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, TableType, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::activity::{ACTIVITY, Activity};
+use super::catalog::PUBLIC;
 use super::functions::SETTINGS;
 use super::{Registry, columns};
 
@@ -172,6 +173,8 @@ const EMPTY: [(&str, &[&str]); 14] = [
 const INFORMATION_COLUMNS: &str = "information_columns";
 const SETTINGS_TABLE: &str = "pg_settings";
 const CLASSES: &str = "pg_class";
+const TABLES: &str = "pg_tables";
+const VIEWS: &str = "pg_views";
 const ATTRIBUTES: &str = "pg_attribute";
 
 /// The replacement of a table of `information_schema`. `None` if the query engine's table suffices.
@@ -229,6 +232,17 @@ impl PgCatalog {
     ) -> Self {
         PgCatalog { given, visible, database: database.to_owned(), registry }
     }
+
+    /// The names of the views that the user sees.
+    async fn views(&self) -> Result<Vec<String>> {
+        let mut views = Vec::new();
+        for name in self.visible.table_names() {
+            if self.visible.table_type(&name).await? == Some(TableType::View) {
+                views.push(name);
+            }
+        }
+        Ok(views)
+    }
 }
 
 pub(super) fn table_of(fields: Vec<Field>, columns: Vec<ArrayRef>) -> Result<Arc<dyn TableProvider>> {
@@ -262,6 +276,28 @@ fn settings() -> Result<Arc<dyn TableProvider>> {
     let fields = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, true)).collect();
     let columns = columns.into_iter().map(|(_, values)| Arc::new(StringArray::from_iter(values)) as ArrayRef);
     table_of(fields, columns.collect())
+}
+
+/// The given tables, among which views are.
+fn without_views(given: Arc<dyn TableProvider>, views: Vec<String>) -> Result<Arc<dyn TableProvider>> {
+    let column = |name| Expr::Column(Column::new(Some(TABLES), name));
+    let is_view = column("tablename").in_list(views.into_iter().map(lit).collect(), false);
+    let keeps = column("schemaname").not_eq(lit(PUBLIC)).or(is_view.is_not_true());
+    let plan = LogicalPlanBuilder::scan(TABLES, provider_as_source(given), None)?.filter(keeps)?.build()?;
+    Ok(Arc::new(ViewTable::new(plan, None)))
+}
+
+/// The views, as `pg_views` has them. Definitions may name tables that the user does not see.
+fn views(views: Vec<String>) -> Result<Arc<dyn TableProvider>> {
+    let same = |text: Option<&'static str>| views.iter().map(|_| text).collect::<StringArray>();
+    let columns = [
+        ("schemaname", same(Some(PUBLIC))),
+        ("viewname", views.iter().map(Some).collect()),
+        ("viewowner", same(Some("postgres"))),
+        ("definition", same(None)),
+    ];
+    let fields = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, true)).collect();
+    table_of(fields, columns.into_iter().map(|(_, values)| Arc::new(values) as ArrayRef).collect())
 }
 
 /// The table with its missing columns.
@@ -307,6 +343,11 @@ impl SchemaProvider for PgCatalog {
                 }
                 _ => Ok(None),
             },
+            TABLES => match self.given.table(TABLES).await? {
+                Some(given) => without_views(given, self.views().await?).map(Some),
+                None => Ok(None),
+            },
+            VIEWS => views(self.views().await?).map(Some),
             _ if WITHOUT_ROWS.contains(&name.as_str()) => {
                 let Some(given) = self.given.table(&name).await? else { return Ok(None) };
                 let none = MemTable::try_new(given.schema(), vec![Vec::new()])?;

@@ -36,6 +36,7 @@ use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
 use super::missing::{if_small, with_arguments};
 use super::results::{Bounds, Ending, start, stoppable};
+use super::tables::NotRenamed;
 use super::turns::{Turn, Turns};
 use super::types::CatalogTypes;
 use super::watched::watched;
@@ -508,6 +509,26 @@ impl Session {
     pub fn tables(&self) -> Vec<String> {
         let names = self.base.tables.names().into_iter();
         names.filter(|name| self.entry.user.role.sees(name)).collect()
+    }
+
+    /// Gives a table made by SQL another name.
+    ///
+    /// # Errors
+    ///
+    /// If the user is no administrator, or as [`Tables::rename`].
+    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<(), QueryError> {
+        if !self.entry.user.role.admin {
+            let text = format!("permission denied: renaming {from} needs a role with admin = true");
+            return Err(QueryError::Denied(text));
+        }
+        self.base.tables.rename(from, to).map_err(|why| match why {
+            NotRenamed::Missing => QueryError::other("42P01", format!("relation \"{from}\" does not exist")),
+            NotRenamed::Taken => QueryError::other("42P07", format!("relation \"{to}\" already exists")),
+            NotRenamed::Configured => QueryError::other(
+                "0A000",
+                format!("table {from} has its name from the configuration of the server: change it there"),
+            ),
+        })
     }
 
     /// Number of changes of tables so far.

@@ -41,6 +41,17 @@ impl fmt::Debug for Tables {
     }
 }
 
+/// The reason why a table keeps its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotRenamed {
+    /// There is no such table.
+    Missing,
+    /// Its name is in the configuration.
+    Configured,
+    /// Another table has the new name.
+    Taken,
+}
+
 /// The sources of tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
@@ -125,6 +136,22 @@ impl Tables {
 
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         self.write().remove(name).map(|old| old.provider)
+    }
+
+    /// Gives a view or another table made by SQL another name.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<(), NotRenamed> {
+        let mut known = self.write();
+        let table = known.get(from).ok_or(NotRenamed::Missing)?;
+        if table.location.is_some() {
+            return Err(NotRenamed::Configured);
+        }
+        if known.contains_key(to) {
+            return Err(NotRenamed::Taken);
+        }
+        if let Some(table) = known.remove(from) {
+            known.insert(to.to_owned(), table);
+        }
+        Ok(())
     }
 
     /// Opens the tables of the configuration and of watched folders, and closes those that are gone. A table that
