@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,8 +35,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     monkeypatch.setenv("COSCAN_SHARED_IDLE_S", "0.5")
     yield folder
-    subprocess.run(["pkill", "-f", f"coscan.shared {folder}"], check=False)
-    subprocess.run(["rm", "-r", folder], check=True)
+    for host in host_of(folder):
+        os.kill(host, signal.SIGTERM)
+    shutil.rmtree(folder)
 
 
 def shared(numbers: Path, **settings: Any) -> coscan.Connection:
@@ -45,8 +47,16 @@ def shared(numbers: Path, **settings: Any) -> coscan.Connection:
 
 
 def host_of(folder: Path) -> list[int]:
-    found = subprocess.run(["pgrep", "-f", f"coscan.shared {folder}"], capture_output=True, text=True, check=False)
-    return [int(number) for number in found.stdout.split()]
+    """The processes of the engines whose sockets are in this folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"coscan.shared\0{folder}".encode() in command:
+            found.append(int(process.name))
+    return found
 
 
 def ended(folder: Path) -> bool:
