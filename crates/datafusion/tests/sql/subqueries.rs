@@ -162,6 +162,10 @@ const RIGHT_IN_DATAFUSION: &[Answer] = &[
         &["10", "20"],
     ),
     (
+        "SELECT k < ANY (SELECT * FROM (SELECT k FROM r) AS x) AS c, k > ALL (SELECT * FROM (SELECT g FROM a) AS y) AS d FROM l",
+        &["NULL | NULL", "NULL | false", "NULL | false", "NULL | false", "true | false"],
+    ),
+    (
         "SELECT v FROM l WHERE v IN (SELECT v FROM l WHERE k IN (SELECT k FROM r WHERE k IS NOT NULL) OR k IS NULL)",
         &["10", "20", "50"],
     ),

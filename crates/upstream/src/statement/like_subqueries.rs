@@ -1,6 +1,6 @@
 //! Subqueries that DataFusion cannot tell apart.
 //!
-//! DataFusion 55 names EXISTS and IN of any subquery alike, and a scalar subquery by its first column. Two aggregates or
+//! DataFusion 55 names EXISTS, IN and ANY of any subquery alike, and a scalar subquery by its first column. Two aggregates or
 //! keys that differ only in such subqueries have the same name, and the query is refused. Here each further subquery of
 //! one name is combined with `true`, or wrapped in `coalesce`, which returns its single argument. Equal subqueries
 //! stay equal.
@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Ident, Query, SetExpr, Value, VisitMut, VisitorMut, visit_expressions_mut,
+    Ident, Query, SetExpr, Value, VisitMut, VisitorMut,
 };
 
 /// Gives such subqueries of a statement distinct names.
@@ -40,17 +40,42 @@ struct Known(HashMap<String, Vec<String>>);
 
 impl Known {
     fn rename<T: VisitMut>(&mut self, part: &mut T) -> ControlFlow<()> {
-        visit_expressions_mut(part, |expr| {
-            if let Some(name) = name(expr) {
-                let (texts, text) = (self.0.entry(name).or_default(), expr.to_string());
-                let at = texts.iter().position(|known| *known == text).unwrap_or_else(|| {
-                    texts.push(text);
-                    texts.len() - 1
-                });
-                (0..at).for_each(|_| *expr = renamed(expr.clone()));
-            }
-            ControlFlow::Continue(())
-        })
+        part.visit(&mut Renaming { known: self, compared: Vec::new() })
+    }
+
+    fn told_apart(&mut self, expr: &mut Expr) {
+        if let Some(name) = name(expr) {
+            let (texts, text) = (self.0.entry(name).or_default(), expr.to_string());
+            let at = texts.iter().position(|known| *known == text).unwrap_or_else(|| {
+                texts.push(text);
+                texts.len() - 1
+            });
+            (0..at).for_each(|_| *expr = renamed(expr.clone()));
+        }
+    }
+}
+
+struct Renaming<'a> {
+    known: &'a mut Known,
+    /// The places of subqueries that are compared by ANY or ALL. Wrapped, such a subquery would be an array.
+    compared: Vec<*const Expr>,
+}
+
+impl VisitorMut for Renaming<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expr {
+            self.compared.push(std::ptr::from_ref(right.as_ref()));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if !self.compared.contains(&std::ptr::from_ref(expr)) {
+            self.known.told_apart(expr);
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -59,6 +84,11 @@ fn name(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Exists { .. } => Some("EXISTS".to_owned()),
         Expr::InSubquery { .. } => Some("IN".to_owned()),
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. }
+            if matches!(right.as_ref(), Expr::Subquery(_)) =>
+        {
+            Some("ANY".to_owned())
+        }
         Expr::Subquery(of) => match of.body.as_ref() {
             SetExpr::Select(select) => select.projection.first().map(ToString::to_string),
             _ => None,
