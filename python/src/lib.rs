@@ -10,6 +10,7 @@
 //! | `query` | a planned statement, its running stream of rows, and a complete result |
 //! | `scan` | scans of a table for the caller's own loops |
 //! | `parameters` | Python's values as parameters of statements |
+//! | `words` | changes of single words in a statement's text |
 //! | `values` | rows as Python's values |
 //! | `extension` | cooperative scans for sessions of the package `datafusion` |
 //! | `functions` | functions of such sessions that are this library's, too |
@@ -26,6 +27,7 @@ mod scan;
 mod session;
 mod shared;
 mod values;
+mod words;
 
 use std::ffi::OsString;
 

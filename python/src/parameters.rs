@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use datafusion::arrow::array::types::IntervalMonthDayNano;
 use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::{ParamValues, ScalarValue};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::Token;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors;
 use crate::values::EPOCH;
+use crate::words;
 
 /// A list or tuple is for `?` and `$1`, a dict for `$name`.
 pub(crate) fn parameters(given: &Bound<'_, PyAny>) -> PyResult<ParamValues> {
@@ -33,20 +33,11 @@ pub(crate) fn numbered(sql: &str) -> String {
     if !sql.contains('?') {
         return sql.to_owned();
     }
-    // What cannot be split into words is reported when it is planned.
-    let Ok(tokens) = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location() else {
-        return sql.to_owned();
-    };
-    let mut lines: Vec<Vec<char>> = sql.split('\n').map(|line| line.chars().collect()).collect();
-    let marks = tokens.iter().filter(|token| matches!(&token.token, Token::Placeholder(text) if text == "?"));
-    let places: Vec<_> = marks.map(|token| token.span.start).collect();
-    for (at, place) in places.iter().enumerate().rev() {
-        let (Ok(line), Ok(column)) = (usize::try_from(place.line), usize::try_from(place.column)) else {
-            continue;
-        };
-        lines[line - 1].splice(column - 1..column, format!("${}", at + 1).chars());
-    }
-    lines.into_iter().map(String::from_iter).collect::<Vec<_>>().join("\n")
+    words::replaced(sql, |tokens| {
+        let marks =
+            tokens.iter().filter(|token| matches!(&token.token, Token::Placeholder(text) if text == "?"));
+        marks.enumerate().map(|(at, mark)| (mark.span, format!("${}", at + 1))).collect()
+    })
 }
 
 fn scalar(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {

@@ -58,15 +58,20 @@ def connect(engine: str, start: Mapping[str, Any]) -> _coscan.Connection:
         raise InterfaceError(f"the path {socket} is too long for a socket: set XDG_RUNTIME_DIR to a shorter folder")
     # An engine that just ends is still there for a moment.
     for _ in range(10):
-        if connection := _coscan.Connection.shared(os.fspath(socket), given, os.getcwd()):
+        if connection := _attempt(socket, given):
             return connection
         with _locked(folder / f"{name}.lock"):
-            connection = _coscan.Connection.shared(os.fspath(socket), given, os.getcwd())
+            connection = _attempt(socket, given)
             if connection is None:
                 connection = _started(folder, name, given)
         if connection:
             return connection
     raise OperationalError(f"the shared engine {name!r} does not take connections: see {folder / name}.log")
+
+
+def _attempt(socket: Path, given: str) -> _coscan.Connection | None:
+    """Connects to the engine at this socket, if there is one."""
+    return _coscan.Connection.shared(os.fspath(socket), given, os.getcwd())
 
 
 def _started(folder: Path, name: str, given: str) -> _coscan.Connection | None:
@@ -90,7 +95,7 @@ def _started(folder: Path, name: str, given: str) -> _coscan.Connection | None:
             kind, _, words = (text[-1] if text else f"it ended with {ended}").partition(": ")
             error = SettingError if kind.endswith("SettingError") else OperationalError
             raise error(words or kind)
-        if connection := _coscan.Connection.shared(os.fspath(socket), given, os.getcwd()):
+        if connection := _attempt(socket, given):
             # Takes the exit code, so that no dead process stays behind.
             threading.Thread(target=process.wait, name="coscan-shared", daemon=True).start()
             return connection

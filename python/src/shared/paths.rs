@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use coscan_datafusion::AnyCaseSchema;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::Result;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use crate::words;
 
 /// A path or URL as it is from any folder.
 pub(super) fn absolute(location: &str, folder: &Path) -> String {
@@ -64,36 +65,24 @@ impl SchemaProvider for Tables {
 
 /// The statement with absolute paths in `COPY .. TO '..'` and `LOCATION '..'`. Other texts stay.
 pub(super) fn with_absolute_paths(sql: &str, folder: &Path) -> String {
-    // What cannot be split into words is reported when it is planned.
-    let Ok(tokens) = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location() else {
-        return sql.to_owned();
-    };
-    let words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    let words: Vec<_> = words.collect();
-    let is_word =
-        |token: &Token, word: &str| matches!(token, Token::Word(of) if of.value.eq_ignore_ascii_case(word));
-    let begins = |word: &str| words.first().is_some_and(|first| is_word(&first.token, word));
-    let introduced_by = match (begins("COPY"), begins("CREATE")) {
-        (true, _) => "TO",
-        (_, true) => "LOCATION",
-        _ => return sql.to_owned(),
-    };
-    let mut lines: Vec<Vec<char>> = sql.split('\n').map(|line| line.chars().collect()).collect();
-    for pair in words.windows(2).rev() {
-        let ([before, text], true) = (pair, pair.len() == 2) else { continue };
-        let Token::SingleQuotedString(location) = &text.token else { continue };
-        if !is_word(&before.token, introduced_by) || text.span.start.line != text.span.end.line {
-            continue;
-        }
-        let (Ok(line), Ok(start), Ok(end)) = (
-            usize::try_from(text.span.start.line),
-            usize::try_from(text.span.start.column),
-            usize::try_from(text.span.end.column),
-        ) else {
-            continue;
+    words::replaced(sql, |tokens| {
+        let words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+        let words: Vec<_> = words.collect();
+        let is_word = |token: &Token, word: &str| matches!(token, Token::Word(of) if of.value.eq_ignore_ascii_case(word));
+        let begins = |word: &str| words.first().is_some_and(|first| is_word(&first.token, word));
+        let introduced_by = match (begins("COPY"), begins("CREATE")) {
+            (true, _) => "TO",
+            (_, true) => "LOCATION",
+            _ => return Vec::new(),
         };
-        let literal = format!("'{}'", absolute(location, folder).replace('\'', "''"));
-        lines[line - 1].splice(start - 1..end - 1, literal.chars());
-    }
-    lines.into_iter().map(String::from_iter).collect::<Vec<_>>().join("\n")
+        let literal = |pair: &[&TokenWithSpan]| match pair {
+            [before, TokenWithSpan { token: Token::SingleQuotedString(location), span }]
+                if is_word(&before.token, introduced_by) =>
+            {
+                Some((*span, format!("'{}'", absolute(location, folder).replace('\'', "''"))))
+            }
+            _ => None,
+        };
+        words.windows(2).filter_map(literal).collect()
+    })
 }
