@@ -88,6 +88,10 @@ impl SharingPolicy for Broken {
         ChunkNo(0)
     }
 
+    fn serves_in_sequence(&self) -> bool {
+        false
+    }
+
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
         if self.how == Break::DoesNothing {
             return None;

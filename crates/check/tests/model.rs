@@ -60,6 +60,10 @@ impl SharingPolicy for ReadsTwice {
         ChunkNo(0)
     }
 
+    fn serves_in_sequence(&self) -> bool {
+        false
+    }
+
     fn choose_load(&mut self, state: &State, _among: Among) -> Option<LoadChoice> {
         let scan = state.scans().nth(1)?;
         let columns = scan.columns.clone();

@@ -18,8 +18,9 @@ pub struct Need {
     pub bytes: u64,
     /// The scan that needs the room; `None` if the budget shrank.
     pub scan: Option<ScanId>,
-    /// True if a worker waits for the room. Reading ahead may not evict chunks that were read ahead and not
-    /// yet used: two scans could take the same room from each other forever.
+    /// True if a worker waits for the chunk or workspace that needs the room. Reading ahead may not evict
+    /// chunks that were read ahead and not yet used: two loads could take the same room from each other
+    /// forever.
     pub urgent: bool,
     /// The parts for which the room is made. They must not be evicted.
     pub target: Option<Target>,

@@ -160,6 +160,10 @@ pub trait SharingPolicy: ClonePolicy + Debug + Send {
     /// Returns the chunk at which the scan continues if nothing moves and the mechanism has to serve it.
     fn position(&self, scan: &Scan) -> ChunkNo;
 
+    /// Returns whether scans get their chunks only in sequence from their position on. Otherwise any
+    /// available chunk may be next, except for scans in table order.
+    fn serves_in_sequence(&self) -> bool;
+
     /// Returns the next read, for one of these scans. `None` reads nothing. The chosen chunk must lack
     /// something that is neither resident nor being read.
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice>;
@@ -169,11 +173,23 @@ pub trait SharingPolicy: ClonePolicy + Debug + Send {
     fn choose_victims(&mut self, state: &State, victims: &mut Victims<'_>);
 }
 
+/// Returns whether a worker waits that can be handed the chunk of this choice as soon as it is complete. In a
+/// sequence, that is the next chunk only.
+pub(crate) fn is_awaited(state: &State, policy: &dyn SharingPolicy, choice: &LoadChoice) -> bool {
+    let (scan, chunk) = (state.scan(choice.scan), choice.chunk);
+    if !scan.in_order() && !policy.serves_in_sequence() {
+        return scan.waiting_since().is_some();
+    }
+    let position = if scan.in_order() { ChunkNo(0) } else { policy.position(scan) };
+    let next = || scan.waits_for_any() && scan.upcoming(position, 1).next() == Some(chunk);
+    scan.resumes(chunk) || next()
+}
+
 /// The part that a policy would evict first for a load, whatever its size. For comparisons of policies.
 pub fn first_victim(state: &State, policy: &mut dyn SharingPolicy, choice: &LoadChoice) -> Option<PartKey> {
     let scan = state.scan(choice.scan);
     let target = state.target(scan.table, choice.chunk, scan.columns.clone(), &[scan]);
-    let urgent = scan.waiting_since().is_some();
+    let urgent = is_awaited(state, policy, choice);
     let need = Need { bytes: 1, scan: Some(choice.scan), urgent, target: Some(target) };
     let mut victims = Victims::new(state, need);
     policy.choose_victims(state, &mut victims);

@@ -268,6 +268,18 @@ impl Scan {
             .min()
     }
 
+    /// Returns whether a worker waits for any chunk, not for one that it had to give back.
+    pub fn waits_for_any(&self) -> bool {
+        self.active.values().any(|worker| matches!(worker, WorkerState::Waiting { resume: None, .. }))
+    }
+
+    /// Returns whether a worker waits for this chunk, which it had to give back.
+    pub fn resumes(&self, chunk: ChunkNo) -> bool {
+        let resumes =
+            |worker| matches!(worker, &WorkerState::Waiting { resume: Some(own), .. } if own == chunk);
+        self.active.values().any(resumes)
+    }
+
     /// The duration of the longest wait of a worker; zero if none waits.
     pub fn waiting_time(&self, now: Instant) -> Span {
         self.waiting_since().map_or(Span::ZERO, |since| now.since(since))

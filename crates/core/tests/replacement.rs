@@ -148,6 +148,9 @@ impl<P: SharingPolicy + Clone + 'static> SharingPolicy for Checked<P> {
     fn position(&self, scan: &Scan) -> ChunkNo {
         self.0.position(scan)
     }
+    fn serves_in_sequence(&self) -> bool {
+        self.0.serves_in_sequence()
+    }
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
         self.0.choose_load(state, among)
     }

@@ -25,6 +25,10 @@ impl SharingPolicy for LeastLeftFirst {
         ChunkNo(0)
     }
 
+    fn serves_in_sequence(&self) -> bool {
+        false
+    }
+
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
         let mut scans: Vec<&Scan> = state.scans().filter(|scan| among.admits(state, scan)).collect();
         scans.sort_by_key(|scan| scan.chunks_needed());

@@ -237,7 +237,7 @@ extern void coscan_pages_announce(const RelFileNode *file, bool permanent, Block
 extern void coscan_pages_open(uint32 table, RelFileNode file);
 extern void coscan_pages_close(uint32 table);
 extern void coscan_pages_missed(const RelFileNode *file);
-extern bool coscan_pages_load(uint64 load, uint32 table, uint32 chunk, uint32 frame);
+extern void coscan_pages_load(uint64 load, uint32 table, uint32 chunk, uint32 frame);
 extern bool coscan_pages_reading(void);
 extern bool coscan_pages_read_on(uint64 *done, bool *read);
 extern void coscan_pages_delivered(uint32 frame);

@@ -128,8 +128,7 @@ carry_out(const CoscanCommand *command)
 			break;
 		case COSCAN_LOAD:
 			coscan_count(COUNT_LOADS, 1);
-			if (coscan_pages_load(command->load, command->table, command->chunk, command->frame))
-				DECIDE(coscan_host_loaded, command->load, false);
+			coscan_pages_load(command->load, command->table, command->chunk, command->frame);
 			break;
 		case COSCAN_EVICT:
 			coscan_count(COUNT_EVICTIONS, 1);

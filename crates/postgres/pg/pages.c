@@ -274,33 +274,32 @@ show_loaded(uint32 frame)
 }
 
 /*
- * Begins to read a chunk into a frame. True if there is nothing to read, because the chunk is cached like the
- * previous ones.
+ * Begins to read a chunk into a frame. Nothing is read of a chunk that is cached like the previous ones. Its load too is
+ * complete only after the loads before it, so that the fetcher never only turns from one decision to the next.
  */
-bool
+void
 coscan_pages_load(uint64 load, uint32 table, uint32 chunk, uint32 frame)
 {
 	Table	   *t = &tables[table];
 	BlockNumber first = chunk * coscan->chunk_pages;
 	BlockNumber end = Min(first + coscan->chunk_pages, announced_of(&t->file)->nblocks);
-	BlockNumber missing;
+	BlockNumber next = first;
+	BlockNumber missing = 0;
 
 	frame_at(frame);
 	show_frame(frame, t, chunk, end - first);
 	if (t->hits_in_a_row >= CACHED_AFTER && coscan_seems_cached(&t->file, first, end, SAMPLES))
+		next = end;
+	else
 	{
-		coscan_count(COUNT_PAGES_HIT, end - first);
-		show_loaded(frame);
-		return true;
+		missing = read_ahead_missing(t, first, end);
+		t->hits_in_a_row = missing == 0 ? t->hits_in_a_row + 1 : 0;
 	}
-	missing = read_ahead_missing(t, first, end);
-	t->hits_in_a_row = missing == 0 ? t->hits_in_a_row + 1 : 0;
 	coscan_count(COUNT_PAGES_READ, missing);
 	coscan_count(COUNT_PAGES_HIT, end - first - missing);
 	if (nloads == LOADS_MAX)
 		elog(ERROR, "more loads in flight than the manager may issue");
-	loads[nloads++] = (Load){load, table, frame, first, end, missing > 0};
-	return false;
+	loads[nloads++] = (Load){load, table, frame, next, end, missing > 0};
 }
 
 bool

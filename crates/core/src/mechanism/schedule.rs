@@ -7,7 +7,7 @@ use crate::action::{Action, FailReason};
 use crate::eviction::Need;
 use crate::ids::{ChunkNo, ScanId, WorkerNo};
 use crate::part::Target;
-use crate::policy::{Among, LoadChoice};
+use crate::policy::{Among, LoadChoice, is_awaited};
 use crate::scan::WorkerState;
 use crate::sharing::candidates::{first_unsupplied, least_wanted};
 
@@ -90,7 +90,7 @@ impl Mechanism {
             bytes,
             scan: Some(choice.scan),
             // A chunk whose worker only lacks its workspace must not be read again and again.
-            urgent: waits && self.lacking_room.is_empty(),
+            urgent: self.lacking_room.is_empty() && is_awaited(&self.state, &*self.policy, choice),
             target: Some(targeted),
         };
         let room = self.make_room(need, actions);

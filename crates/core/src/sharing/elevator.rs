@@ -258,6 +258,10 @@ impl SharingPolicy for Elevator {
         self.sweeps.get(&scan.table).map(|s| s.cursor).unwrap_or_default()
     }
 
+    fn serves_in_sequence(&self) -> bool {
+        false
+    }
+
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
         let mut tables: BTreeMap<TableId, (bool, Instant)> = BTreeMap::new();
         for scan in state.scans() {

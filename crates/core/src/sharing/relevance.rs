@@ -340,6 +340,10 @@ impl SharingPolicy for Relevance {
         ChunkNo(0)
     }
 
+    fn serves_in_sequence(&self) -> bool {
+        false
+    }
+
     fn urgency(&self, state: &State, scan: &Scan) -> i128 {
         relevance_among(state, scan, running(state))
     }

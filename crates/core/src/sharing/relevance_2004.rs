@@ -84,6 +84,10 @@ impl SharingPolicy for Relevance2004 {
         ChunkNo(0)
     }
 
+    fn serves_in_sequence(&self) -> bool {
+        false
+    }
+
     fn urgency(&self, state: &State, scan: &Scan) -> i128 {
         time_waited(state, scan)
     }

@@ -156,6 +156,10 @@ impl SharingPolicy for Relevance2007 {
         ChunkNo(0)
     }
 
+    fn serves_in_sequence(&self) -> bool {
+        false
+    }
+
     fn urgency(&self, state: &State, scan: &Scan) -> i128 {
         relevance_among(state, scan, running(state))
     }

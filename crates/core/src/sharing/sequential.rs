@@ -94,6 +94,10 @@ impl<S: Start, R: Replacement> SharingPolicy for Sequential<S, R> {
         self.sequences.position(scan.id)
     }
 
+    fn serves_in_sequence(&self) -> bool {
+        true
+    }
+
     fn choose_load(&mut self, state: &State, among: Among) -> Option<LoadChoice> {
         self.sequences.choose_load(state, among)
     }
