@@ -32,8 +32,11 @@
 #error "coscan supports PostgreSQL 15"
 #endif
 
-/* Mailboxes of a scan: the maximum number of chunks delivered to it at a time. */
-#define COSCAN_MAILBOXES 8
+/*
+ * Mailboxes of a scan: the maximum number of chunks delivered to it at a time. A scan has one more than processes. So no
+ * process waits for another one to finish its chunk, which may wait for the first one to take its rows.
+ */
+#define COSCAN_MAILBOXES 64
 
 /*
  * A mailbox is one 64-bit word, so that each change checks the owner in the same operation. The word has the slot's

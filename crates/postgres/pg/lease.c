@@ -181,7 +181,8 @@ claim_slot(void)
 }
 
 /*
- * Registers a scan with the fetcher. NULL if there is no fetcher or no free slot: the scan continues alone.
+ * Registers a scan with the fetcher. NULL if there is no fetcher or no free slot, or if more processes
+ * take part than have mailboxes: the scan continues alone.
  */
 CoscanLease *
 coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 first,
@@ -194,7 +195,7 @@ coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 
 	uint32		generation;
 
 	ticket->slot = -1;
-	if (!coscan_epoch_serves(epoch))
+	if (!coscan_epoch_serves(epoch) || nmailboxes > COSCAN_MAILBOXES)
 	{
 		coscan_count(COUNT_ALONE, 1);
 		return NULL;
@@ -227,7 +228,7 @@ coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 
 	slot->policy = coscan_policy;
 	slot->chunks = chunks;
 	slot->first = first;
-	slot->nmailboxes = Min(nmailboxes, COSCAN_MAILBOXES);
+	slot->nmailboxes = nmailboxes;
 	slot->nblocks = nblocks;
 	slot->started = GetCurrentTimestamp();
 	pg_atomic_write_u32(&slot->delivered, 0);

@@ -248,8 +248,8 @@ impl Host {
         self.divide_budget();
     }
 
-    /// Lets idle mailboxes request chunks: always one, and more while mailboxes hold less than half of the
-    /// budget.
+    /// Lets idle mailboxes request chunks: always one for each process, and more while mailboxes hold less than
+    /// half of the budget.
     fn ask(&mut self, slot: u32) {
         while let Some(scan) = self.scans.get(&slot).filter(|scan| !scan.failed) {
             let Some(worker) = scan.idle() else { return };

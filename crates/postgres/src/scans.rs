@@ -36,9 +36,13 @@ pub struct RunningScan {
 }
 
 impl RunningScan {
-    /// True if a mailbox waits for a chunk or holds one that is kept for it.
+    /// True if as many mailboxes as the scan has processes wait for a chunk or hold one that is kept for them.
+    /// A process may keep its chunk for as long as another one waits: a parallel worker that cannot send its
+    /// rows waits for its leader.
     pub fn is_served(&self) -> bool {
-        self.mailboxes.iter().any(|mailbox| matches!(mailbox, Mailbox::Requested | Mailbox::Held))
+        let served = |mailbox: &&Mailbox| matches!(mailbox, Mailbox::Requested | Mailbox::Held);
+        let processes = self.mailboxes.len() - 1;
+        self.mailboxes.iter().filter(served).count() >= processes.max(1)
     }
 
     /// The number of mailboxes that hold a chunk.

@@ -200,6 +200,46 @@ fn the_second_scan_shares_what_the_first_one_read() {
     assert_eq!(sources, [Source::Read, Source::Shared]);
 }
 
+/// A parallel worker keeps its chunk until its leader takes its rows. The leader and the other workers go on.
+#[test]
+fn each_process_of_a_scan_is_served_while_others_keep_their_chunks() {
+    for policy in registry::sharing() {
+        let mut host = Host::new(8 * CHUNK, CHUNK, 2);
+        let scan = |relation, mailboxes| {
+            let key = RelKey { tablespace: 1, database: 2, relation };
+            Announcement { policy, key, chunks: 20, first: 0, mailboxes }
+        };
+        host.register(0, scan(1, 2));
+        host.register(1, scan(2, 2));
+        let (mut held, mut now) = (BTreeSet::new(), 0);
+        // Until nothing moves any more, even if chunks are asked back.
+        let mut carry_out = |host: &mut Host, held: &mut BTreeSet<(u32, u32)>| {
+            for _ in 0..5 {
+                while let Some(command) = host.next_command() {
+                    match command {
+                        Command::Load { load, .. } => host.loaded(load, true),
+                        Command::Deliver { slot, mailbox, .. } => assert!(held.insert((slot, mailbox))),
+                        _ => {}
+                    }
+                }
+                now += 1_000_000_000;
+                host.at(now).time_passed();
+            }
+        };
+        carry_out(&mut host, &mut held);
+        // Three processes, of which two finish a chunk again and again, while all others keep theirs.
+        host.register(2, scan(3, 4));
+        carry_out(&mut host, &mut held);
+        for _ in 0..10 {
+            let of_scan: Vec<u32> = held.iter().filter(|(slot, _)| *slot == 2).map(|(_, at)| *at).collect();
+            assert!(of_scan.len() >= 2, "{policy}: a process waits for one that keeps its chunk");
+            held.remove(&(2, of_scan[1]));
+            host.done(2, of_scan[1]);
+            carry_out(&mut host, &mut held);
+        }
+    }
+}
+
 #[test]
 fn what_is_recorded_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
