@@ -13,8 +13,6 @@ pub enum Reason {
     VirtualColumns,
     /// Its files are encrypted.
     Encryption,
-    /// The table provider has already selected rows of this file.
-    AccessPlan(String),
     /// It has a reader of its own.
     CustomReader,
     /// Its files have fewer bytes than `coscan.small_table_bytes`.
@@ -45,7 +43,6 @@ impl fmt::Display for Reason {
         match self {
             Reason::VirtualColumns => f.write_str("it has virtual columns"),
             Reason::Encryption => f.write_str("its files are encrypted"),
-            Reason::AccessPlan(file) => write!(f, "{file} comes with an access plan"),
             Reason::CustomReader => f.write_str("it has its own file reader"),
             Reason::SmallTable(bytes) => write!(f, "{bytes} bytes are too little to share"),
             Reason::Limit(rows) => write!(f, "it stops after {rows} rows"),

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use datafusion::arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType};
-use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, ParquetRowSelection};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::parquet::basic::Type as PhysicalType;
 use datafusion::parquet::schema::types::Type as StoredType;
@@ -19,7 +18,7 @@ use super::reason::{Reason, not_volatile};
 const KNOWN_READERS: [&str; 3] =
     ["CachedParquetFileReaderFactory", "DefaultParquetFileReaderFactory", "FooterReaders"];
 
-/// A scan of Parquet files becomes cooperative if it reads only the files' bytes, and all rows of them.
+/// A scan of Parquet files becomes cooperative if it reads only the files' bytes.
 ///
 /// A table below `small_table_bytes` is not worth the bookkeeping, unless a join may filter the scan: the
 /// rest of a small table often filters a large one. `None` if the caller has checked the size.
@@ -29,13 +28,6 @@ pub(crate) fn scan(config: &FileScanConfig, small_table_bytes: Option<u64>) -> R
         return Err(Reason::VirtualColumns);
     }
     reads_files_only(source)?;
-    let mut files = config.file_groups.iter().flat_map(|group| group.iter());
-    let chosen = files.find(|file| {
-        file.extensions.contains::<ParquetAccessPlan>() || file.extensions.contains::<ParquetRowSelection>()
-    });
-    if let Some(file) = chosen {
-        return Err(Reason::AccessPlan(file.object_meta.location.to_string()));
-    }
     let bytes = bytes(config);
     match small_table_bytes {
         Some(small) if bytes < small && !has_dynamic_filter(source) => Err(Reason::SmallTable(bytes)),

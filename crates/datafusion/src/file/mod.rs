@@ -9,6 +9,7 @@
 pub(crate) mod always_true;
 pub(crate) mod batch;
 pub(crate) mod bounded_reader;
+pub(crate) mod chosen_rows;
 pub(crate) mod conditions;
 pub(crate) mod counters;
 pub(crate) mod decoding;

@@ -37,6 +37,7 @@ use futures::FutureExt;
 use crate::error::{from_engine, panic_text};
 use crate::file::always_true::Statistics;
 use crate::file::bounded_reader::BoundedReader;
+use crate::file::chosen_rows::chosen_rows;
 use crate::file::counters::FileCounters;
 use crate::file::decoding::{FileSchemas, Int96, LastSchemas};
 use crate::file::expressions::Expressions;
@@ -300,6 +301,7 @@ impl FilePlanner {
             options: &self.source.table_parquet_options().global,
             predicate: expressions.predicate.as_ref(),
             schema: physical_schema,
+            chosen: chosen_rows(file, metadata.row_groups())?,
             ranges: &ranges,
             limit: self.limit.filter(|_| !self.preserves_order),
             metrics: &file_metrics,

@@ -84,6 +84,8 @@ pub(crate) struct PruneInputs<'a> {
     /// In terms of `schema`.
     pub(crate) predicate: Option<&'a Arc<dyn PhysicalExpr>>,
     pub(crate) schema: &'a SchemaRef,
+    /// The rows that the table provider has chosen.
+    pub(crate) chosen: ParquetAccessPlan,
     /// Row groups that begin outside these ranges belong to other partitions. Empty for the whole file.
     pub(crate) ranges: &'a [FileRange],
     /// Rows wanted in any order.
@@ -99,7 +101,8 @@ pub(crate) async fn prune(
     reader: Reader,
 ) -> Result<Pruned> {
     let row_groups = metadata.row_groups();
-    let mut plan = RowGroupAccessPlanFilter::new(initial_plan(row_groups, inputs.ranges));
+    let initial = initial_plan(inputs.chosen.clone(), row_groups, inputs.ranges);
+    let mut plan = RowGroupAccessPlanFilter::new(initial);
     let pruning_predicate = inputs.predicate.and_then(|predicate| {
         PruningPredicateBuilder::new()
             .with_file_schema(Arc::clone(inputs.schema))
@@ -198,9 +201,13 @@ fn keeps_apart(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Selects the row groups with rows that begin in one of the ranges; without ranges, all with rows.
-fn initial_plan(row_groups: &[RowGroupMetaData], ranges: &[FileRange]) -> ParquetAccessPlan {
-    let mut plan = ParquetAccessPlan::new_all(row_groups.len());
+/// Restricts the chosen rows to row groups with rows that begin in one of the ranges; without ranges, to all
+/// with rows.
+fn initial_plan(
+    mut plan: ParquetAccessPlan,
+    row_groups: &[RowGroupMetaData],
+    ranges: &[FileRange],
+) -> ParquetAccessPlan {
     for (index, row_group) in row_groups.iter().enumerate() {
         // Row groups without rows have no pages, and the reader of page indexes panics at columns without
         // pages.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use datafusion::datasource::listing::{FileRange, PartitionedFile};
 
+use crate::file::chosen_rows::same_rows;
+
 /// A file of a request: one file of the table, or some byte ranges of it.
 #[derive(Clone, Debug)]
 pub(crate) struct FileRequest {
@@ -25,7 +27,10 @@ impl FileRequest {
             };
             let known = ranged.get(file.object_meta.location.as_ref()).copied();
             match known.map(|at| &mut requests[at]) {
-                Some(request) if request.ranges.iter().all(|r| !overlap(r, range)) => {
+                Some(request)
+                    if same_rows(&request.file, file)
+                        && request.ranges.iter().all(|r| !overlap(r, range)) =>
+                {
                     request.ranges.push(range.clone());
                 }
                 _ => {

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use coscan_engine::{Chunk, PointRows};
 use coscan_operators::SliceName;
-use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch};
-use datafusion::arrow::compute::BatchCoalescer;
+use datafusion::arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, RecordBatch};
+use datafusion::arrow::compute::{BatchCoalescer, filter_record_batch};
 use datafusion::common::Result;
 use datafusion::physical_plan::metrics::BaselineMetrics;
 
@@ -139,6 +139,11 @@ impl OpenChunk {
             let arrays = chunk.packed_slice(slice).await.map_err(from_engine)?;
             let rows = arrays.first().map_or(0, |array| array.len());
             let batch = file.batch(arrays, rows)?;
+            if ranges.len() > RANGES_MAX {
+                let _timer = baseline.elapsed_compute().timer();
+                self.ready.push_back((filter_record_batch(&batch, &rows_in(&ranges, rows))?, None));
+                continue;
+            }
             self.ready.extend(ranges.into_iter().map(|range| match range.len() {
                 all if all == rows => (batch.clone(), Some(slice)),
                 some => (batch.slice(range.start, some), None),
@@ -152,6 +157,21 @@ const ROWS_WITHOUT_COLUMNS: usize = 1 << 16;
 
 /// Limit of the rows that are put together in one batch.
 const BATCH_ROWS_MAX: usize = 8192;
+
+/// Ranges of a slice that become batches of their own. More ranges are put together in one batch: between them
+/// are rows that a lake table has deleted.
+const RANGES_MAX: usize = 4;
+
+/// Marks the rows of a slice that are in one of the ranges.
+fn rows_in(ranges: &[Range<usize>], rows: usize) -> BooleanArray {
+    let mut marks = BooleanBufferBuilder::new(rows);
+    for range in ranges {
+        marks.append_n(range.start - marks.len(), false);
+        marks.append_n(range.len(), true);
+    }
+    marks.append_n(rows - marks.len(), false);
+    BooleanArray::new(marks.finish(), None)
+}
 
 /// The number of no view. Answers about a file's columns are named with it, because they do not depend on a
 /// view.

@@ -23,6 +23,7 @@ use tokio::runtime;
 
 use crate::determined::is_determined;
 use crate::eligibility;
+use crate::file::chosen_rows::same_rows;
 use crate::rule::foreign;
 use crate::scan::CScan;
 use crate::scan::masked::MaskedScan;
@@ -200,4 +201,5 @@ fn same_file(a: &PartitionedFile, b: &PartitionedFile) -> bool {
         && a.range == b.range
         && a.ordering == b.ordering
         && a.arrow_schema == b.arrow_schema
+        && same_rows(a, b)
 }

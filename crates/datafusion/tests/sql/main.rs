@@ -2,6 +2,7 @@
 
 mod aggregates;
 mod believed;
+mod chosen_rows;
 mod clustered;
 mod corpus;
 mod data;

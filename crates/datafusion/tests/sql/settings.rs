@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use coscan_datafusion::{CoscanContext, rewrite_plan};
+use coscan_datafusion::CoscanContext;
 use coscan_upstream::PlainSql;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::datasource::physical_plan::parquet::ParquetAccessPlan;
-use datafusion::datasource::physical_plan::{FileGroup, ParquetSource};
-use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::cache::cache_manager::{
     DEFAULT_FILE_STATISTICS_MEMORY_LIMIT, DEFAULT_METADATA_CACHE_LIMIT,
 };
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect, displayable};
+use datafusion::physical_plan::{ExecutionPlanProperties, collect, displayable};
 use futures::StreamExt;
 
 use crate::support::Variant;
@@ -209,26 +206,4 @@ async fn scans_that_are_special_are_left_alone() {
     let coscan = support::context(&[]).await;
     let numbered = explain(&coscan, "SELECT file_row_index(), id FROM events").await;
     assert!(!numbered.contains("CScan"), "{numbered}");
-
-    // The table provider has selected row groups of the file.
-    let plain = support::plain(support::Variant::Single);
-    support::declare(&plain).await;
-    let plan = plain
-        .plain_sql("SELECT id FROM events")
-        .await
-        .expect("a frame")
-        .create_physical_plan()
-        .await
-        .expect("a plan");
-    let rewrite = |plan| rewrite_plan(plan, &coscan.engine, coscan.ctx.state().config_options());
-    let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(false).to_string();
-    let rewritten = rewrite(Arc::clone(&plan)).expect("a plan");
-    assert!(shown(&rewritten).contains("CScan"), "{}", shown(&rewritten));
-    let exec = plan.downcast_ref::<DataSourceExec>().expect("a scan");
-    let (config, _) = exec.downcast_to_file_source::<ParquetSource>().expect("a Parquet scan");
-    let mut config = config.clone();
-    let file = config.file_groups[0].files()[0].clone().with_extension(ParquetAccessPlan::new_none(20));
-    config.file_groups = vec![FileGroup::new(vec![file])];
-    let left = rewrite(DataSourceExec::from_data_source(config)).expect("a plan");
-    assert!(!shown(&left).contains("CScan"), "{}", shown(&left));
 }
