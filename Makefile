@@ -54,7 +54,7 @@ test: style model-check ## Everything that must pass: check, tests, docs
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory duckdb-test postgresql-answers-test \
-		files-test serve-test serve-page-test \
+		files-test lake-test serve-test serve-page-test \
 		python BUILD="$(CARGO) build $(CHECKED) --bin coscan" \
 		BUILD_OPTIONS="--config $(CURDIR)/.cargo/checked.toml --locked --release"; else \
 		echo "left out, the comparisons with other engines and readers, the tests of coscan serve, of its page and of the Python package:" \
@@ -167,6 +167,12 @@ postgresql-answers-test: tools ## Answers to random SQL against PostgreSQL's (on
 files-test: tools ## Answers over Parquet files of other writers, also with changed footers, against other readers' (two minutes)
 	$(BUILD)
 	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.files $(FILES)
+
+# LAKE takes the options of `python3 -m checks.lake --help` in crates/sqlfuzz, for instance --seeds 0..10000.
+.PHONY: lake-test
+lake-test: tools ## Answers over drawn Delta tables of another writer (half a minute)
+	$(BUILD)
+	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.lake $(LAKE)
 
 # As root, clients that are missing are installed: psql, and a JDK with Maven for pgJDBC. Those from Python come into an
 # environment below the target directory. COSCAN_REQUIRE_ALL=1 makes what is still missing a failure.

@@ -59,6 +59,7 @@ impl Start {
             builder = builder.process_memory(bytes);
         }
         let coscan = builder.build()?;
+        coscan_lake::install(&coscan.ctx);
         if let Some(catalog) = coscan.ctx.catalog(CATALOG) {
             catalog.register_schema(SCHEMA, Arc::new(AnyCaseSchema::default()))?;
         }

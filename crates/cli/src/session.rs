@@ -419,6 +419,7 @@ pub fn cooperative(settings: &Settings, url_tables: bool) -> anyhow::Result<Cosc
         }
     }
     let coscan = builder.build().map_err(usage_or_failure)?;
+    coscan_lake::install(&coscan.ctx);
     give_back_when_short(settings.memory_bytes);
     if let Some(path) = &settings.record {
         let recording = coscan.engine.record_to(path);

@@ -52,6 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "coscan-tier",
         &["coscan-datafusion", "coscan-engine", "coscan-media", "coscan-parquet", "coscan-upstream"],
     ),
+    ("coscan-lake", &["coscan-datafusion"]),
     ("coscan-server", &["coscan-datafusion", "coscan-engine", "coscan-upstream", "coscan-tier"]),
     ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion", "coscan-upstream"]),
     (
@@ -66,6 +67,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "coscan-engine",
             "coscan-engine-sim",
             "coscan-figure",
+            "coscan-lake",
             "coscan-media",
             "coscan-pool",
             "coscan-repro",
@@ -76,17 +78,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "coscan-trace",
         ],
     ),
-    ("coscan-python", &["coscan-cli", "coscan-datafusion", "coscan-engine"]),
+    ("coscan-python", &["coscan-cli", "coscan-datafusion", "coscan-engine", "coscan-lake"]),
 ];
 
 /// The crates that may depend on DataFusion.
-const KNOW_DATAFUSION: [&str; 8] = [
+const KNOW_DATAFUSION: [&str; 9] = [
     "coscan-upstream",
     "coscan-datafusion",
     "coscan-operators",
     "coscan-server",
     "coscan-sqlfuzz",
     "coscan-tier",
+    "coscan-lake",
     "coscan-cli",
     "coscan-python",
 ];

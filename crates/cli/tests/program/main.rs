@@ -3,6 +3,7 @@
 mod cache;
 mod commands;
 mod declared;
+mod lake;
 mod recordings;
 mod settings;
 mod support;

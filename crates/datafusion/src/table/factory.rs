@@ -19,6 +19,7 @@ use datafusion::object_store::ObjectMeta;
 use super::files::FilesTable;
 use super::format::ParquetFilesFactory;
 use super::keys::{Key, type_of};
+use super::lake::{lake_table, lake_table_at};
 use super::listing::{Listed, common_keys, first_files};
 use super::location::{Location, store_of};
 
@@ -58,6 +59,9 @@ impl TableProviderFactory for FilesTables {
         state: &dyn Session,
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
+        if let Some(table) = lake_table(state, command).await? {
+            return Ok(table);
+        }
         if command.unbounded {
             return DefaultTableFactory::new().create(state, command).await;
         }
@@ -85,6 +89,9 @@ impl TableProviderFactory for FilesTables {
 
 /// Returns the table of the Parquet files at a location; `None` if there are none, or other files.
 pub(crate) async fn table_at(state: &SessionState, text: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+    if let Some(table) = lake_table_at(state, text).await? {
+        return Ok(Some(table));
+    }
     let Ok(location) = Location::parse(text) else { return Ok(None) };
     let Ok(found) = Found::at(state, vec![location]).await else { return Ok(None) };
     let is_parquet = found.locations[0].is_presigned()

@@ -146,6 +146,11 @@ impl Location {
         self.url.scheme() == "file"
     }
 
+    /// Returns whether it is a pattern of names.
+    pub(crate) fn is_pattern(&self) -> bool {
+        !self.pattern.is_empty()
+    }
+
     /// Returns whether it is a file, or may be one.
     pub(crate) fn may_be_file(&self) -> bool {
         self.pattern.is_empty() && !self.url.is_collection()

@@ -2,7 +2,7 @@
 //!
 //! [`location`] is the place of the files, [`listing`] finds them and skips [`hidden`] ones, and [`keys`] are
 //! the columns that folders state. [`files`] is the table; its queries are scans of [`groups`] of files.
-//! [`factory`] makes tables. [`mod@format`] is the format of the files, and [`footers`](crate::file::footers) reads their metadata.
+//! [`factory`] makes tables, and leaves folders with a log to [`lake`]. [`mod@format`] is the format of the files, and [`footers`](crate::file::footers) reads their metadata.
 //! [`schema`] and [`promotion`] make the common schema; [`adapter`], [`widened`], [`intervals`] and
 //! [`statistics`] convert columns of files to it. [`file_statistics`] are the properties that footers prove.
 //!
@@ -18,6 +18,7 @@ pub(crate) mod groups;
 pub(crate) mod hidden;
 pub(crate) mod intervals;
 pub(crate) mod keys;
+pub(crate) mod lake;
 pub(crate) mod listing;
 pub(crate) mod location;
 pub(crate) mod promotion;

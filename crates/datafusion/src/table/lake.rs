@@ -1,0 +1,98 @@
+//! Tables of lake formats: folders in which a log says which files are the table.
+//!
+//! Such a folder also has files that were removed from the table, so it is never read as a folder of files.
+//! The formats themselves are factories of the session, such as those of `coscan-lake`.
+
+use std::sync::Arc;
+
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::CreateExternalTable;
+use datafusion::object_store::ObjectStore;
+use futures::StreamExt;
+
+use super::location::Location;
+
+/// A format.
+#[derive(Clone, Copy, Debug)]
+struct LakeFormat {
+    /// Its name for people.
+    name: &'static str,
+    /// The beginning of a location that names it.
+    prefix: &'static str,
+    /// The folder of the log in a table.
+    log: &'static str,
+    /// The session's factory of its tables.
+    factory: &'static str,
+}
+
+const FORMATS: [LakeFormat; 1] =
+    [LakeFormat { name: "Delta", prefix: "delta:", log: "_delta_log", factory: "DELTA" }];
+
+/// Returns the table of a command whose location is one of a lake format; `None` for other locations.
+///
+/// # Errors
+/// If the session has no factory for the format, or the factory makes no table.
+pub(crate) async fn lake_table(
+    state: &dyn Session,
+    command: &CreateExternalTable,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    let [text] = &command.locations[..] else { return Ok(None) };
+    let named = FORMATS.iter().find_map(|format| Some((*format, text.strip_prefix(format.prefix)?)));
+    let (format, location) = match named {
+        Some((format, location)) => (format, location.to_owned()),
+        None => match found(state, text).await? {
+            Some(found) => found,
+            None => return Ok(None),
+        },
+    };
+    let own = state.as_any().downcast_ref::<SessionState>();
+    let Some(factory) = own.and_then(|state| state.table_factories().get(format.factory)) else {
+        return plan_err!(
+            "{text} is a {} table, and this session has no reader of them: add one with coscan_lake::install. \
+             The files of the folder alone would include removed ones; {text}/*.parquet reads them all",
+            format.name
+        );
+    };
+    let command = CreateExternalTable {
+        locations: vec![location],
+        file_type: format.factory.to_owned(),
+        ..command.clone()
+    };
+    factory.create(state, &command).await.map(Some)
+}
+
+/// Returns the table at a location, as [`lake_table`] does.
+pub(crate) async fn lake_table_at(
+    state: &SessionState,
+    text: &str,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    let schema = Arc::new(DFSchema::empty());
+    let command = CreateExternalTable::builder(text, text, super::factory::PARQUET, schema).build();
+    lake_table(state, &command).await
+}
+
+/// Looks for the log of a format in a folder. Returns the folder's URL.
+async fn found(state: &dyn Session, text: &str) -> Result<Option<(LakeFormat, String)>> {
+    let Ok(location) = Location::parse(text) else { return Ok(None) };
+    // Servers that speak HTTP alone do not list.
+    let lists = !location.url().scheme().starts_with("http");
+    let is_file = location.may_be_file() && text.ends_with(".parquet");
+    if location.is_pattern() || location.is_presigned() || is_file || !lists {
+        return Ok(None);
+    }
+    let Ok(store) = state.runtime_env().object_store(location.url()) else { return Ok(None) };
+    for format in FORMATS {
+        if has_log(store.as_ref(), &location, format.log).await {
+            return Ok(Some((format, location.url().as_str().to_owned())));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether the folder has a log. A store that cannot list has no folders.
+async fn has_log(store: &dyn ObjectStore, location: &Location, log: &str) -> bool {
+    let folder = location.url().prefix().clone().join(log);
+    matches!(store.list(Some(&folder)).next().await, Some(Ok(_)))
+}

@@ -1,0 +1,238 @@
+//! The log of a Delta table, read by `delta_kernel`.
+//!
+//! The kernel waits for its I/O, so it runs on threads for blocking work. Its requests go through the session's
+//! store, on one thread for all tables.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
+use datafusion::datasource::listing::{ListingTableUrl, PartitionedFile};
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
+use datafusion::object_store::ObjectStore;
+use datafusion::parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use delta_kernel::history_manager::{HistoryCommitType, latest_version_as_of};
+use delta_kernel::{Engine, KernelError, SnapshotRef};
+use delta_kernel_default_engine::DefaultEngineBuilder;
+use delta_kernel_default_engine::executor::tokio::TokioBackgroundExecutor;
+use url::Url;
+
+use super::{columns, files};
+use crate::snapshot::{DataFile, DeletesPlace, Snapshot};
+use crate::table::Source;
+
+/// The version of a table to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The newest one.
+    Newest,
+    /// The one with this number.
+    Version(u64),
+    /// The last one that was written at this time or before, in milliseconds since 1970.
+    Time(i64),
+}
+
+/// The log of a table.
+pub(super) struct DeltaLog {
+    /// The location, as the user wrote it.
+    name: String,
+    root: Url,
+    wanted: Wanted,
+    engine: Arc<dyn Engine>,
+    /// The last snapshot, from which the next one is read.
+    last: Mutex<Option<SnapshotRef>>,
+}
+
+impl fmt::Debug for DeltaLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeltaLog").field("root", &self.root.as_str()).finish_non_exhaustive()
+    }
+}
+
+impl DeltaLog {
+    /// The log of the table at a location of a store.
+    pub(super) fn new(
+        name: &str,
+        url: &ListingTableUrl,
+        store: Arc<dyn ObjectStore>,
+        wanted: Wanted,
+    ) -> Result<Self> {
+        let root = Url::parse(url.as_str()).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        static REQUESTS: OnceLock<Arc<TokioBackgroundExecutor>> = OnceLock::new();
+        let requests = REQUESTS.get_or_init(|| Arc::new(TokioBackgroundExecutor::new()));
+        let engine = DefaultEngineBuilder::new(store).with_task_executor(Arc::clone(requests)).build();
+        Ok(DeltaLog { name: name.to_owned(), root, wanted, engine: Arc::new(engine), last: Mutex::new(None) })
+    }
+
+    /// Runs blocking work of the kernel, and names the table in its errors.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T> {
+        let done = tokio::task::spawn_blocking(work).await;
+        match done.map_err(|error| DataFusionError::External(Box::new(error)))? {
+            Ok(value) => Ok(value),
+            Err(ReadError::Kernel(error)) => {
+                let error = DataFusionError::External(Box::new(error));
+                Err(error.context(format!("the Delta table {}", self.name)))
+            }
+            Err(ReadError::Other(error)) => Err(error.context(format!("the Delta table {}", self.name))),
+        }
+    }
+}
+
+/// An error while a log is read.
+pub(super) enum ReadError {
+    Kernel(KernelError),
+    Other(DataFusionError),
+}
+
+impl From<KernelError> for ReadError {
+    fn from(error: KernelError) -> Self {
+        ReadError::Kernel(error)
+    }
+}
+
+impl From<DataFusionError> for ReadError {
+    fn from(error: DataFusionError) -> Self {
+        ReadError::Other(error)
+    }
+}
+
+impl From<datafusion::arrow::error::ArrowError> for ReadError {
+    fn from(error: datafusion::arrow::error::ArrowError) -> Self {
+        ReadError::Other(error.into())
+    }
+}
+
+/// Finds the wanted version.
+fn find(
+    engine: &dyn Engine,
+    root: &Url,
+    wanted: Wanted,
+    last: Option<SnapshotRef>,
+) -> Result<SnapshotRef, ReadError> {
+    let newest = || delta_kernel::Snapshot::builder_for(root.as_str());
+    match (wanted, last) {
+        (Wanted::Newest, Some(last)) => Ok(delta_kernel::Snapshot::builder_from(last).build(engine)?),
+        (Wanted::Newest, None) => Ok(newest().build(engine)?),
+        (Wanted::Version(version), _) => newest().at_version(version).build(engine).or_else(|error| {
+            let last = newest().build(engine)?.version();
+            if version > last {
+                return Ok(plan_err!("it has no version {version}: the newest is {last}")?);
+            }
+            Err(error.into())
+        }),
+        (Wanted::Time(at), _) => {
+            let last = newest().build(engine)?;
+            let found = latest_version_as_of(&last, engine, at, HistoryCommitType::Recreatable)?;
+            Ok(newest().at_version(found.version).build(engine)?)
+        }
+    }
+}
+
+/// Translates a snapshot of the kernel.
+fn translate(
+    engine: &dyn Engine,
+    kernel: &SnapshotRef,
+    known: Option<&Snapshot>,
+) -> Result<Snapshot, ReadError> {
+    let scan = files::scan(kernel)?;
+    let columns = columns::columns(kernel, &scan)?;
+    files::snapshot(engine, kernel.version(), &scan, columns, known)
+}
+
+#[async_trait]
+impl Source for DeltaLog {
+    async fn snapshot(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (engine, root, wanted) = (Arc::clone(&self.engine), self.root.clone(), self.wanted);
+        let known = known.cloned();
+        let read = move || {
+            let kernel = find(&*engine, &root, wanted, last)?;
+            let snapshot = match known {
+                Some(known) if known.version == kernel.version() => known,
+                known => Arc::new(translate(&*engine, &kernel, known.as_deref())?),
+            };
+            Ok((kernel, snapshot))
+        };
+        let (kernel, snapshot) = self.blocking(read).await?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref().is_none_or(|last| last.version() <= kernel.version()) {
+            *last = Some(kernel);
+        }
+        Ok(snapshot)
+    }
+
+    async fn without_deleted(&self, file: &DataFile) -> Result<PartitionedFile> {
+        let Some(deletes) = &file.deletes else { return Ok(file.file.clone()) };
+        let path = &file.file.object_meta.location;
+        let Some(rows) = file.rows else {
+            return exec_err!("the log has deleted rows of {path}, but not the file's number of rows");
+        };
+        let DeletesPlace::Delta(vector) = deletes.place.clone();
+        let (engine, root) = (Arc::clone(&self.engine), self.root.clone());
+        let read = move || Ok(vector.get_row_indexes(&*engine, &root)?.unwrap_or_default());
+        let deleted = self.blocking(read).await?;
+        if deleted.len() as u64 != deletes.count {
+            return exec_err!(
+                "the log counts {} deleted rows of {path}, and its vector has {}",
+                deletes.count,
+                deleted.len()
+            );
+        }
+        let Some(selection) = left(&deleted, rows) else {
+            return exec_err!("the vector of deleted rows of {path} exceeds the file's {rows} rows");
+        };
+        Ok(file.file.clone().with_extension(ParquetRowSelection::new(selection)))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Returns the rows that are left of a file; `None` if there are more rows or another order in the list.
+fn left(deleted: &[u64], rows: u64) -> Option<RowSelection> {
+    let mut selectors: Vec<RowSelector> = Vec::new();
+    let mut next = 0;
+    for &row in deleted {
+        let kept = row.checked_sub(next)?;
+        match selectors.last_mut() {
+            Some(last) if kept == 0 => last.row_count += 1,
+            _ => {
+                if kept > 0 {
+                    selectors.push(RowSelector::select(kept as usize));
+                }
+                selectors.push(RowSelector::skip(1));
+            }
+        }
+        next = row + 1;
+    }
+    let rest = rows.checked_sub(next)?;
+    if rest > 0 {
+        selectors.push(RowSelector::select(rest as usize));
+    }
+    Some(RowSelection::from(selectors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_that_are_left() {
+        let selected = |deleted: &[u64], rows| {
+            let selection = left(deleted, rows)?;
+            Some(selection.iter().map(|part| (part.skip, part.row_count)).collect::<Vec<_>>())
+        };
+        assert_eq!(selected(&[], 5), Some(vec![(false, 5)]));
+        assert_eq!(selected(&[0, 1, 3], 5), Some(vec![(true, 2), (false, 1), (true, 1), (false, 1)]));
+        assert_eq!(selected(&[4], 5), Some(vec![(false, 4), (true, 1)]));
+        assert_eq!(selected(&[0, 1], 2), Some(vec![(true, 2)]));
+        assert_eq!(selected(&[5], 5), None);
+        assert_eq!(selected(&[3, 1], 5), None);
+        assert_eq!(selected(&[1, 1], 5), None);
+    }
+}

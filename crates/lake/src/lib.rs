@@ -1,0 +1,24 @@
+//! Tables of lake formats as cooperative scans.
+//!
+//! A [`Snapshot`](snapshot::Snapshot) is one version of a table: its columns, its files with constants, bounds
+//! and deleted rows. [`delta`] reads it from a log. [`table`] plans it as a scan of Parquet files, which the
+//! cooperative rule of `coscan-datafusion` takes in: deleted rows are a selection of rows, so that queries on
+//! several snapshots share pages and arrays. This crate reads no data and writes nothing.
+#![deny(missing_docs)]
+
+mod delta;
+mod pruning;
+mod snapshot;
+mod table;
+
+use std::sync::Arc;
+
+use datafusion::prelude::SessionContext;
+
+/// Adds the lake formats to a session, for `CREATE EXTERNAL TABLE .. STORED AS DELTA` and for folders that are
+/// tables of a lake format.
+pub fn install(ctx: &SessionContext) {
+    let state = ctx.state_ref();
+    let mut state = state.write();
+    state.table_factories_mut().insert(delta::FORMAT.to_owned(), Arc::new(delta::DeltaTables));
+}

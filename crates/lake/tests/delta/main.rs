@@ -1,0 +1,332 @@
+//! Delta tables that the tests write action by action, and answers that follow from what was written.
+//! `written.rs` has tables of another writer.
+
+mod log;
+mod written;
+
+use std::sync::Arc;
+
+use coscan_datafusion::CoscanContext;
+use datafusion::arrow::array::{ArrayRef, Int32Array, Int64Array, StringArray};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::Result;
+use log::{Log, column, metadata, plain, remove, without};
+use serde_json::json;
+
+fn context() -> CoscanContext {
+    let coscan = CoscanContext::builder().policy("relevance").set("small_table_bytes", "0");
+    let coscan = coscan.set("share_results", "false").build().expect("a context");
+    coscan_lake::install(&coscan.ctx);
+    coscan
+}
+
+async fn declare(coscan: &CoscanContext, name: &str, location: &str, options: &str) -> Result<()> {
+    let sql = format!("CREATE EXTERNAL TABLE {name} STORED AS DELTA LOCATION '{location}' {options}");
+    coscan.sql(&sql).await?.collect().await.map(|_| ())
+}
+
+async fn rows(coscan: &CoscanContext, sql: &str) -> Result<Vec<String>> {
+    let batches = coscan.sql(sql).await?.collect().await?;
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in &batches {
+        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        for row in 0..batch.num_rows() {
+            let values: Vec<String> = columns.iter().map(|column| column.value(row).to_string()).collect();
+            rows.push(values.join(" | "));
+        }
+    }
+    Ok(rows)
+}
+
+async fn error(coscan: &CoscanContext, sql: &str) -> String {
+    rows(coscan, sql).await.expect_err(sql).to_string()
+}
+
+fn numbers(range: std::ops::Range<i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(range))
+}
+
+/// A table of numbers with a file of each range, and the actions that added the files.
+fn table_of(ranges: &[std::ops::Range<i64>], features: &[&str]) -> (Log, Vec<serde_json::Value>) {
+    let mut log = Log::new(&[plain("n", "long")], &[], features, json!({}));
+    let adds: Vec<_> = ranges
+        .iter()
+        .enumerate()
+        .map(|(at, range)| {
+            let bounds = json!({"minValues": {"n": range.start}, "maxValues": {"n": range.end - 1}, "nullCount": {"n": 0}});
+            log.file_with(&format!("part-{at}.parquet"), &[("n", numbers(range.clone()))], json!({}), bounds)
+        })
+        .collect();
+    log.commit(&adds);
+    (log, adds)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_with_a_log_is_what_the_log_says() {
+    let (mut log, adds) = table_of(&[0..10, 10..30], &[]);
+    let more = log.file("part-2.parquet", &[("n", numbers(100..103))]);
+    log.commit(&[remove(&adds[0]), more]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    coscan.register_parquet("folder", &log.location()).await.expect("a table");
+    coscan.register_parquet("named", &format!("delta:{}", log.location())).await.expect("a table");
+    coscan.register_parquet("all", &format!("{}/*.parquet", log.location())).await.expect("a table");
+    for table in ["t", "folder", "named"] {
+        let sql = format!("SELECT count(*), sum(n), min(n), max(n) FROM {table}");
+        assert_eq!(rows(&coscan, &sql).await.expect("rows"), ["23 | 693 | 10 | 102"], "{table}");
+    }
+    assert_eq!(rows(&coscan, "SELECT count(*) FROM \"all\"").await.expect("rows"), ["33"]);
+
+    // Without the format, a folder with a log is an error.
+    let without = CoscanContext::builder().build().expect("a context");
+    let error = without.register_parquet("t", &log.location()).await.expect_err("no format").to_string();
+    assert!(error.contains("is a Delta table") && error.contains("coscan_lake::install"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn versions_and_times() {
+    let (mut log, adds) = table_of(&[0..10, 10..30], &[]);
+    log.commit(&[remove(&adds[0])]);
+    let coscan = context();
+    for (name, version) in [("none", 0), ("first", 1), ("second", 2)] {
+        let options = format!("OPTIONS ('delta.version' '{version}')");
+        declare(&coscan, name, &log.location(), &options).await.expect("a version");
+    }
+    declare(&coscan, "now", &log.location(), "OPTIONS ('timestamp' '2100-01-01T00:00:00Z')")
+        .await
+        .expect("a time");
+    declare(&coscan, "named", &format!("{}@v1", log.location()), "").await.expect("a version");
+    assert_eq!(rows(&coscan, "SELECT count(n) FROM named").await.expect("rows"), ["30"]);
+    let sql = "SELECT (SELECT count(n) FROM none), (SELECT count(n) FROM first), (SELECT count(n) FROM second), \
+               (SELECT count(n) FROM now)";
+    assert_eq!(rows(&coscan, sql).await.expect("rows"), ["0 | 30 | 20 | 20"]);
+    for (options, said) in [
+        ("OPTIONS ('delta.version' '9')", "no version 9: the newest is 2"),
+        ("OPTIONS ('delta.version' 'x')", "delta.version"),
+        ("OPTIONS ('delta.timestamp' '1980-01-01')", log.location().as_str()),
+        ("OPTIONS ('delta.timestamp' '1980-01-01', 'delta.version' '1')", "one version"),
+        ("OPTIONS ('delta.versions' '1')", "delta.versions"),
+    ] {
+        let error = declare(&coscan, "wrong", &log.location(), options).await.expect_err(options).to_string();
+        assert!(error.contains(said), "{options}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deleted_rows_are_gone_in_each_version() {
+    let (mut log, adds) = table_of(&[0..3000, 3000..3010, 3010..3020], &["deletionVectors"]);
+    let third: Vec<u64> = (0..3000).filter(|row| row % 3 == 0).collect();
+    let all: Vec<u64> = (0..10).collect();
+    log.commit(&[remove(&adds[0]), without(&adds[0], &third), remove(&adds[1]), without(&adds[1], &all)]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    declare(&coscan, "before", &log.location(), "OPTIONS ('delta.version' '1')").await.expect("a table");
+    coscan
+        .sql("CREATE VIEW expected AS SELECT n FROM before WHERE n < 3000 AND n % 3 <> 0 OR n >= 3010")
+        .await
+        .expect("a view");
+    for (query, of) in [
+        ("SELECT n FROM t", "SELECT n FROM expected"),
+        (
+            "SELECT n FROM t WHERE n BETWEEN 990 AND 1020",
+            "SELECT n FROM expected WHERE n BETWEEN 990 AND 1020",
+        ),
+        ("SELECT n FROM t WHERE n % 2 = 0", "SELECT n FROM expected WHERE n % 2 = 0"),
+        (
+            "SELECT n % 7, count(*), sum(n) FROM t GROUP BY 1",
+            "SELECT n % 7, count(*), sum(n) FROM expected GROUP BY 1",
+        ),
+        (
+            "SELECT count(*), count(n), min(n), max(n) FROM t",
+            "SELECT count(*), count(n), min(n), max(n) FROM expected",
+        ),
+        (
+            "SELECT a.n FROM t a JOIN before b ON a.n = b.n + 1",
+            "SELECT a.n FROM expected a JOIN before b ON a.n = b.n + 1",
+        ),
+    ] {
+        let (mut found, mut expected) =
+            (rows(&coscan, query).await.expect(query), rows(&coscan, of).await.expect(of));
+        found.sort();
+        expected.sort();
+        assert!(!expected.is_empty());
+        assert_eq!(found, expected, "{query}");
+    }
+    let plan = rows(&coscan, "EXPLAIN SELECT n FROM t").await.expect("a plan").join("\n");
+    assert!(plan.contains("CScan"), "{plan}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_deletes_are_errors() {
+    let coscan = context();
+    type Damage = fn(&mut serde_json::Value);
+    let damage: [(&str, Damage); 3] = [
+        ("counts 3 deleted rows", |add| add["add"]["deletionVector"]["cardinality"] = json!(3)),
+        ("exceeds the file's 5 rows", |add| add["add"]["stats"] = json!("{\"numRecords\": 5}")),
+        ("part-0.parquet", |add| add["add"]["stats"] = json!("{\"numRecords\": 50}")),
+    ];
+    for (at, (said, damage)) in damage.into_iter().enumerate() {
+        let (mut log, adds) = table_of(&[0..10], &["deletionVectors"]);
+        let mut damaged = without(&adds[0], &[2, 7]);
+        damage(&mut damaged);
+        log.commit(&[remove(&adds[0]), damaged]);
+        declare(&coscan, &format!("t{at}"), &log.location(), "").await.expect("a table");
+        let error = error(&coscan, &format!("SELECT n FROM t{at}")).await;
+        assert!(error.contains(said), "{said}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_constants_and_prune_files() {
+    let columns =
+        [plain("day", "date"), plain("n", "long"), plain("place", "string"), plain("code", "integer")];
+    let mut log = Log::new(&columns, &["day", "place", "code"], &[], json!({}));
+    let keys = [
+        json!({"day": "2024-02-29", "place": "a b/ü", "code": "7"}),
+        json!({"day": "2024-03-01", "place": null, "code": "-3"}),
+        json!({"day": null, "place": "", "code": null}),
+    ];
+    let adds: Vec<_> = keys
+        .into_iter()
+        .enumerate()
+        .map(|(at, keys)| log.file_with(&format!("k/{at}.parquet"), &[("n", numbers(0..2))], keys, json!({})))
+        .collect();
+    log.commit(&adds);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    let all = rows(&coscan, "SELECT * FROM t WHERE n = 1 ORDER BY code NULLS LAST").await.expect("rows");
+    // Delta writes an empty text and a missing one alike.
+    assert_eq!(all, ["2024-03-01 | 1 | NULL | -3", "2024-02-29 | 1 | a b/ü | 7", "NULL | 1 | NULL | NULL"]);
+    let files = |condition: &'static str| {
+        let coscan = &coscan;
+        async move {
+            let plan =
+                rows(coscan, &format!("EXPLAIN SELECT n FROM t WHERE {condition}")).await.expect("a plan");
+            plan.join("\n").matches(".parquet").count()
+        }
+    };
+    assert_eq!(files("n >= 0").await, 3);
+    assert_eq!(files("code = 7").await, 1);
+    assert_eq!(files("day > '2024-02-29' AND n > 0").await, 1);
+    assert_eq!(files("place IS NULL").await, 2);
+    assert_eq!(files("code = 8").await, 0);
+    let counts =
+        rows(&coscan, "SELECT place IS NULL, count(*) FROM t GROUP BY 1 ORDER BY 1").await.expect("rows");
+    assert_eq!(counts, ["false | 2", "true | 4"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bounds_of_the_log_prune_files_and_their_rows_are_counted() {
+    let (log, _) = table_of(&[0..1000, 1000..2000, 2000..2500], &[]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    let plan = rows(&coscan, "EXPLAIN SELECT n FROM t WHERE n > 1990").await.expect("a plan").join("\n");
+    assert_eq!(plan.matches(".parquet").count(), 2, "{plan}");
+    let plan = rows(&coscan, "EXPLAIN SELECT count(*) FROM t").await.expect("a plan").join("\n");
+    assert!(!plan.contains(".parquet"), "{plan}");
+    assert_eq!(rows(&coscan, "SELECT count(*) FROM t").await.expect("rows"), ["2500"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_are_renamed_added_and_widened() {
+    let named = |name: &str, id: u32, data_type: &str, stored: &str| {
+        let notes = json!({"delta.columnMapping.id": id, "delta.columnMapping.physicalName": stored});
+        column(name, data_type, notes)
+    };
+    let properties = json!({"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "4"});
+    let first = [named("n", 1, "integer", "col-1"), named("a", 2, "string", "col-2")];
+    let features = ["columnMapping", "typeWidening"];
+    let mut log = Log::new(&first, &[], &features, properties.clone());
+    let texts = |values: &[&str]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
+    let small: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+    let add = log.file("x.parquet", &[("col-1", small), ("col-2", texts(&["p", "q"]))]);
+    log.commit(&[add]);
+    let mut widened = named("n", 1, "long", "col-1");
+    widened["metadata"]["delta.typeChanges"] = json!([{"fromType": "integer", "toType": "long"}]);
+    let later = [named("a", 3, "string", "col-3"), widened, named("b", 2, "string", "col-2")];
+    let add = log.file(
+        "y.parquet",
+        &[("col-1", numbers(1 << 40..(1 << 40) + 1)), ("col-2", texts(&["r"])), ("col-3", texts(&["new"]))],
+    );
+    log.commit(&[metadata(&later, &[], properties), add]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    let all = rows(&coscan, "SELECT * FROM t ORDER BY n").await.expect("rows");
+    assert_eq!(all, ["NULL | 1 | p", "NULL | 2 | q", "new | 1099511627776 | r"]);
+    let some = rows(&coscan, "SELECT n, a FROM t WHERE b >= 'q' AND a IS NULL").await.expect("rows");
+    assert_eq!(some, ["2 | NULL"]);
+    let groups = rows(&coscan, "SELECT b, sum(n) FROM t GROUP BY b ORDER BY b").await.expect("rows");
+    assert_eq!(groups, ["p | 1", "q | 2", "r | 1099511627776"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_that_cannot_be_read_are_errors_and_not_nulls() {
+    let by_id = json!({"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "1"});
+    let notes = json!({"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"});
+    let log = Log::new(&[column("n", "long", notes.clone())], &[], &["columnMapping"], by_id);
+    let coscan = context();
+    let error = declare(&coscan, "t", &log.location(), "").await.expect_err("by id").to_string();
+    assert!(error.contains("field id") && error.contains(&log.location()), "{error}");
+
+    let inner = json!({"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "inner-2"});
+    let pair = json!({"type": "struct", "fields": [column("a", "long", inner)]});
+    let other = json!({"delta.columnMapping.id": 3, "delta.columnMapping.physicalName": "col-3"});
+    let by_name = json!({"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"});
+    let columns = [column("pair", pair, notes), column("n", "long", other)];
+    let mut log = Log::new(&columns, &[], &["columnMapping"], by_name);
+    let add = log.file("x.parquet", &[("col-3", numbers(0..3))]);
+    log.commit(&[add]);
+    declare(&coscan, "nested", &log.location(), "").await.expect("a table");
+    assert_eq!(rows(&coscan, "SELECT sum(n) FROM nested").await.expect("rows"), ["3"]);
+    let error = self::error(&coscan, "SELECT pair FROM nested").await;
+    assert!(error.contains("pair") && error.contains("renamed"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn newer_versions_are_seen_and_other_columns_are_announced() {
+    let (mut log, _) = table_of(&[0..10], &[]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "OPTIONS ('delta.refresh' '0')").await.expect("a table");
+    declare(&coscan, "kept", &log.location(), "OPTIONS ('delta.refresh' '1000000')").await.expect("a table");
+    let more = log.file("more.parquet", &[("n", numbers(10..15))]);
+    log.commit(&[more]);
+    let sum = |table: &'static str| format!("SELECT sum(n) FROM {table}");
+    assert_eq!(rows(&coscan, &sum("t")).await.expect("rows"), ["105"]);
+    assert_eq!(rows(&coscan, &sum("kept")).await.expect("rows"), ["45"]);
+
+    let add = log.file("other.parquet", &[("n", numbers(0..1)), ("m", numbers(7..8))]);
+    log.commit(&[metadata(&[plain("m", "long"), plain("n", "long")], &[], json!({})), add]);
+    let error = error(&coscan, &sum("t")).await;
+    assert!(error.contains("have changed in version 3") && error.contains("again"), "{error}");
+    assert_eq!(rows(&coscan, "SELECT sum(n), sum(m) FROM t").await.expect("rows"), ["105 | 7"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vacuumed_file_is_an_error_that_names_it() {
+    let (log, _) = table_of(&[0..10, 10..20], &[]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    std::fs::remove_file(log.path().join("part-1.parquet")).expect("a file less");
+    let error = error(&coscan, "SELECT sum(n) FROM t").await;
+    assert!(error.contains("part-1.parquet"), "{error}");
+    assert_eq!(rows(&coscan, "SELECT sum(n) FROM t WHERE n < 10").await.expect("rows"), ["45"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn versions_and_the_plain_folder_share_one_read() {
+    let (mut log, adds) = table_of(&[0..20_000, 20_000..40_000], &["deletionVectors"]);
+    log.commit(&[remove(&adds[0]), without(&adds[0], &[5, 6, 700, 19_999])]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    declare(&coscan, "before", &log.location(), "OPTIONS ('delta.version' '1')").await.expect("a table");
+    coscan.register_parquet("files", &format!("{}/*.parquet", log.location())).await.expect("a table");
+    let once = rows(&coscan, "SELECT sum(n) FROM files").await.expect("rows");
+    assert_eq!(once, ["799980000"]);
+    let bytes = coscan.engine.stats().bytes_read;
+    assert!(bytes > 0);
+    assert_eq!(rows(&coscan, "SELECT sum(n) FROM before").await.expect("rows"), ["799980000"]);
+    assert_eq!(rows(&coscan, "SELECT sum(n) FROM t").await.expect("rows"), ["799959290"]);
+    assert_eq!(coscan.engine.stats().bytes_read, bytes, "all versions are in the buffer");
+}

@@ -1,0 +1,33 @@
+"""Runs statements over versions of Delta tables, on coscan and on DuckDB over the rows that deltalake reads.
+
+    python3 -m checks.lake --seeds 0..10000 --coscan PATH
+
+Without `--seeds` it runs the part of `make lake-test`. A failure is printed with its seed, version and statement, and a
+command that shows it. Its table is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..packages import COSCAN, TARGET, Missing, install_packages
+
+#: Versions decide what a seed draws.
+PACKAGES = ["deltalake==1.6.6", "pyarrow==26.0.1", "duckdb==1.5.5"]
+
+
+def main() -> int:
+    require_all = os.environ.get("COSCAN_REQUIRE_ALL") == "1"
+    try:
+        install_packages(PACKAGES, TARGET / "lake-venv")
+    except Missing as missing:
+        print(f"left out, Delta tables of other writers: {missing}")
+        return 1 if require_all else 0
+    from .drawn import run
+
+    return run(sys.argv[1:], COSCAN, TARGET / "lake-check")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
