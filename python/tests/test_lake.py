@@ -24,6 +24,6 @@ def test_loops_and_shards_get_the_rows_that_are_left(con: coscan.Connection) -> 
     con.register("t", DELETED)
     rows = con.sql("SELECT id FROM t").arrow()["id"].to_pylist()
     assert len(rows) == 1662
-    for shards in ([None], [(0, 3), (1, 3), (2, 3)]):
-        found = [pa.table(con.scan("t", ["id"], shard=shard))["id"].to_pylist() for shard in shards]
-        assert sorted(n for part in found for n in part) == sorted(rows)
+    assert sorted(pa.table(con.scan("t", ["id"]))["id"].to_pylist()) == sorted(rows)
+    found = [pa.table(con.scan("t", ["id"], shard=(at, 3)))["id"].to_pylist() for at in range(3)]
+    assert sorted(n for part in found for n in part) == sorted(rows)

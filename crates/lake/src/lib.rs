@@ -1,7 +1,7 @@
 //! Tables of lake formats as cooperative scans.
 //!
-//! A [`Snapshot`](snapshot::Snapshot) is one version of a table: its columns, its files with constants, bounds
-//! and deleted rows. [`delta`] reads it from a log. [`table`] plans it as a scan of Parquet files, which the
+//! A snapshot (`snapshot.rs`) is one version of a table: its columns, its files with constants, bounds
+//! and deleted rows. `delta/` reads it from a log. `table.rs` plans it as a scan of Parquet files, which the
 //! cooperative rule of `coscan-datafusion` takes in: deleted rows are a selection of rows, so that queries on
 //! several snapshots share pages and arrays. This crate reads no data and writes nothing.
 #![deny(missing_docs)]

@@ -74,7 +74,7 @@ async fn hidden_files_are_passed_over_unless_they_are_named() {
         "_b.parquet",
         ".c.parquet",
         "_temporary/0/d.parquet",
-        "_delta_log/e.parquet",
+        "_other_log/e.parquet",
         ".hidden/f.parquet",
     ]);
     expect(folder.path(), ALL, &["1"]).await;
