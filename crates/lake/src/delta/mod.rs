@@ -124,7 +124,7 @@ fn folder_url(folder: &str) -> Result<ListingTableUrl> {
     let local = Path::new(folder);
     if !folder.contains("://") && local.is_dir() {
         // Its name may have characters of patterns.
-        let url = std::path::absolute(local).ok().and_then(|path| Url::from_directory_path(path).ok());
+        let url = local.canonicalize().ok().and_then(|path| Url::from_directory_path(path).ok());
         if let Some(url) = url {
             return ListingTableUrl::try_new(url, None);
         }
