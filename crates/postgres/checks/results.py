@@ -68,6 +68,16 @@ class Results(Base):
         self.cluster.sql("SELECT coscan_switch_policy(NULL)")
         self.assert_at_rest()
 
+    def test_the_policy_of_the_only_scan_of_a_table_switches(self) -> None:
+        session = self.cluster.psql(SERIAL + SLOW)
+        self.wait_for_scan()
+        for policy in self.policies():
+            self.cluster.sql(f"SELECT coscan_switch_policy('{policy}')")
+            self.cluster.wait_until(f"bool_and(policy = '{policy}') FROM coscan_scans")
+        self.assertEqual(finish(session), [SLOW_SUM])
+        self.cluster.sql("SELECT coscan_switch_policy(NULL)")
+        self.assert_at_rest()
+
     def test_the_table_grows_while_scans_run(self) -> None:
         self.cluster.sql("CREATE TABLE growing AS SELECT * FROM big WHERE id <= 60000")
         first = self.cluster.psql(SERIAL + "SELECT count(slow(id)) FROM growing")

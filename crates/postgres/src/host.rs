@@ -201,8 +201,12 @@ impl Host {
             Mailbox::Idle | Mailbox::Requested | Mailbox::Drained => Mailbox::Idle,
         });
         let mailboxes = mailboxes.collect();
+        // The file stays open in between: the fetcher forgets it with its last table.
+        let manager = self.manager_of(policy);
+        let table = self.open(manager, key, chunks);
         self.gone(slot);
         self.start(slot, policy, key, chunks, left, mailboxes);
+        self.tables.get_mut(&table).expect("the scan has it open").scans -= 1;
     }
 
     fn start(

@@ -181,6 +181,28 @@ fn mixed_policies_cancellation_and_switches() {
     }
 }
 
+/// The fetcher forgets a file with its last table.
+#[test]
+fn a_file_stays_open_while_its_only_scan_changes_its_policy() {
+    let policies: Vec<PolicyName> = registry::sharing().collect();
+    let key = RelKey { tablespace: 1, database: 2, relation: 3 };
+    let mut host = Host::new(8 * CHUNK, CHUNK, 1);
+    host.register(0, Announcement { policy: policies[0], key, chunks: 20, first: 0, mailboxes: 2 });
+    let mut open = 0;
+    for policy in &policies[1..] {
+        host.force_policy(Some(*policy));
+        while let Some(command) = host.next_command() {
+            match command {
+                Command::OpenTable { .. } => open += 1,
+                Command::CloseTable { .. } => open -= 1,
+                _ => {}
+            }
+            assert!(open > 0, "{policy}: closed before it is opened again");
+        }
+        assert_eq!(open, 1, "{policy}");
+    }
+}
+
 #[test]
 fn the_second_scan_shares_what_the_first_one_read() {
     let relevance: PolicyName = "relevance".parse().unwrap();
