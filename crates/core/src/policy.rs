@@ -180,9 +180,13 @@ pub(crate) fn is_awaited(state: &State, policy: &dyn SharingPolicy, choice: &Loa
     if !scan.in_order() && !policy.serves_in_sequence() {
         return scan.waiting_since().is_some();
     }
-    let position = if scan.in_order() { ChunkNo(0) } else { policy.position(scan) };
-    let next = || scan.waits_for_any() && scan.upcoming(position, 1).next() == Some(chunk);
-    scan.resumes(chunk) || next()
+    let next = || scan.upcoming(position(policy, scan), 1).next() == Some(chunk);
+    scan.resumes(chunk) || scan.waits_for_any() && next()
+}
+
+/// Returns the chunk from which the scan continues. In table order, that is the first one that it needs.
+pub(crate) fn position(policy: &dyn SharingPolicy, scan: &Scan) -> ChunkNo {
+    if scan.in_order() { ChunkNo(0) } else { policy.position(scan) }
 }
 
 /// The part that a policy would evict first for a load, whatever its size. For comparisons of policies.

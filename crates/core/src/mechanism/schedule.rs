@@ -7,7 +7,7 @@ use crate::action::{Action, FailReason};
 use crate::eviction::Need;
 use crate::ids::{ChunkNo, ScanId, WorkerNo};
 use crate::part::Target;
-use crate::policy::{Among, LoadChoice, is_awaited};
+use crate::policy::{Among, LoadChoice, is_awaited, position};
 use crate::scan::WorkerState;
 use crate::sharing::candidates::{first_unsupplied, least_wanted};
 
@@ -189,7 +189,7 @@ impl Mechanism {
             _ => None,
         });
         let (_, worker, resume) = waiting.min()?;
-        let position = if scan.in_order() { ChunkNo(0) } else { self.policy.position(scan) };
+        let position = position(&*self.policy, scan);
         let chunk = resume
             .or_else(|| self.policy.choose_chunk(&self.state, scan))
             .or_else(|| least_wanted(&self.state, scan))
