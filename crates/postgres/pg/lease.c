@@ -237,7 +237,7 @@ coscan_lease_take(Relation relation, BlockNumber nblocks, uint32 chunks, uint32 
 	pg_atomic_write_u32(&slot->waits, 0);
 	for (int i = 0; i < 3; i++)
 		pg_atomic_write_u32(&slot->from[i], 0);
-	for (int i = 0; i < COSCAN_MAILBOXES; i++)
+	for (uint32 i = 0; i < nmailboxes; i++)
 		pg_atomic_write_u64(&slot->mailboxes[i], MAILBOX_WORD(generation, MAILBOX_EMPTY, 0, 0));
 
 	ticket->slot = slot - coscan->slots;
