@@ -46,4 +46,5 @@ pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::{install, with_mended_planning};
 pub use shared_result::result_taken_from;
 pub use stores::{EnvironmentStores, SharedStores, store_for, store_with};
+pub use table::lake::folder_url;
 pub use table::listing::table_files;

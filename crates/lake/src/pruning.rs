@@ -11,7 +11,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Bounds, Snapshot};
 
 /// Returns the positions of the files that may have rows for which these filters hold.
 pub(crate) fn files_for(state: &dyn Session, snapshot: &Snapshot, filters: &[Expr]) -> Result<Vec<usize>> {
@@ -24,40 +24,36 @@ pub(crate) fn files_for(state: &dyn Session, snapshot: &Snapshot, filters: &[Exp
     let predicate =
         PruningPredicateBuilder::new().with_file_schema(Arc::clone(&snapshot.schema)).build(filter);
     let Some(predicate) = predicate else { return Ok(all.collect()) };
-    let kept = predicate.prune(&FileStatistics { snapshot })?;
+    let kept = predicate.prune(snapshot)?;
     Ok(all.zip(kept).filter(|(_, kept)| *kept).map(|(at, _)| at).collect())
 }
 
-struct FileStatistics<'a> {
-    snapshot: &'a Snapshot,
-}
-
-impl FileStatistics<'_> {
-    fn bounds(&self, column: &Column) -> Option<&crate::snapshot::Bounds> {
-        self.snapshot.bounds.get(self.snapshot.schema.index_of(column.name()).ok()?)
+impl Snapshot {
+    fn bounds_of(&self, column: &Column) -> Option<&Bounds> {
+        self.bounds.get(self.schema.index_of(column.name()).ok()?)
     }
 }
 
-impl PruningStatistics for FileStatistics<'_> {
+impl PruningStatistics for Snapshot {
     fn min_values(&self, column: &Column) -> Option<ArrayRef> {
-        self.bounds(column)?.min.clone()
+        self.bounds_of(column)?.min.clone()
     }
 
     fn max_values(&self, column: &Column) -> Option<ArrayRef> {
-        self.bounds(column)?.max.clone()
+        self.bounds_of(column)?.max.clone()
     }
 
     fn num_containers(&self) -> usize {
-        self.snapshot.files.len()
+        self.files.len()
     }
 
     fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
-        let nulls = self.bounds(column)?.nulls.clone()?;
+        let nulls = self.bounds_of(column)?.nulls.clone()?;
         Some(Arc::new(nulls))
     }
 
     fn row_counts(&self) -> Option<ArrayRef> {
-        let rows: UInt64Array = self.snapshot.files.iter().map(|file| file.rows).collect();
+        let rows: UInt64Array = self.files.iter().map(|file| file.rows).collect();
         Some(Arc::new(rows))
     }
 

@@ -70,7 +70,7 @@ pub(crate) struct Bounds {
 }
 
 impl Snapshot {
-    /// Returns the statistics of these files together, for a scan of these columns of `stored`.
+    /// Returns the statistics of these files together.
     pub(crate) fn statistics(&self, files: &[usize]) -> Statistics {
         let mut rows = Some(0);
         let mut bytes = 0;

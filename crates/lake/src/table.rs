@@ -23,7 +23,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::pruning::files_for;
-use crate::snapshot::{DataFile, Snapshot};
+use crate::snapshot::{DataFile, Deletes, Snapshot};
 
 /// Lists of deleted rows that are read at the same time.
 const LISTS_AT_ONCE: usize = 16;
@@ -31,11 +31,12 @@ const LISTS_AT_ONCE: usize = 16;
 /// A reader of a table's snapshots.
 #[async_trait]
 pub(crate) trait Source: fmt::Debug + Send + Sync {
-    /// Returns the newest snapshot, or the one that was asked for. `known` is the one that was read before.
+    /// Returns the newest snapshot, or the one that was asked for. `known` is the one that was read before. Called
+    /// by one task at a time.
     async fn snapshot(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>>;
 
     /// Reads the deleted rows of a file, and returns the file with the rows that are left.
-    async fn without_deleted(&self, file: &DataFile) -> Result<PartitionedFile>;
+    async fn without_deleted(&self, file: &DataFile, deletes: &Deletes) -> Result<PartitionedFile>;
 
     /// The name of the table in errors.
     fn name(&self) -> &str;
@@ -49,6 +50,8 @@ pub(crate) struct LakeTable {
     /// The age at which the snapshot is looked up again. `None` for a snapshot that was asked for.
     refresh: Option<Duration>,
     current: Mutex<(Arc<Snapshot>, Instant)>,
+    /// Held while a snapshot is looked up: one query of a burst looks.
+    looking: tokio::sync::Mutex<()>,
 }
 
 impl LakeTable {
@@ -59,7 +62,8 @@ impl LakeTable {
         refresh: Option<Duration>,
     ) -> Result<Self> {
         let snapshot = source.snapshot(None).await?;
-        Ok(LakeTable { source, store, refresh, current: Mutex::new((snapshot, Instant::now())) })
+        let current = Mutex::new((snapshot, Instant::now()));
+        Ok(LakeTable { source, store, refresh, current, looking: tokio::sync::Mutex::default() })
     }
 
     fn current(&self) -> (Arc<Snapshot>, Instant) {
@@ -69,16 +73,10 @@ impl LakeTable {
     /// The snapshot for a new scan.
     async fn snapshot(&self) -> Result<Arc<Snapshot>> {
         let (known, looked_up) = self.current();
-        if self.refresh.is_none_or(|refresh| looked_up.elapsed() < refresh) {
+        let Some(refresh) = self.refresh.filter(|refresh| looked_up.elapsed() >= *refresh) else {
             return Ok(known);
-        }
-        let begin = Instant::now();
-        let newest = self.source.snapshot(Some(&known)).await?;
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if newest.version >= current.0.version {
-            *current = (Arc::clone(&newest), begin);
-        }
-        drop(current);
+        };
+        let newest = self.newest(refresh).await?;
         if newest.schema != known.schema {
             return exec_err!(
                 "the columns of {} have changed in version {}: run the statement again",
@@ -89,13 +87,27 @@ impl LakeTable {
         Ok(newest)
     }
 
+    /// Looks for the newest snapshot, unless another query did so within this time.
+    async fn newest(&self, refresh: Duration) -> Result<Arc<Snapshot>> {
+        let _looking = self.looking.lock().await;
+        let (last, looked_up) = self.current();
+        if looked_up.elapsed() < refresh {
+            return Ok(last);
+        }
+        let begin = Instant::now();
+        let newest = self.source.snapshot(Some(&last)).await?;
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::clone(&newest), begin);
+        Ok(newest)
+    }
+
     /// Returns these files without their deleted rows.
     async fn files(&self, snapshot: &Snapshot, kept: &[usize]) -> Result<Vec<PartitionedFile>> {
         let each = |&at: &usize| {
             let file = &snapshot.files[at];
             async move {
                 let Some(deletes) = &file.deletes else { return Ok(file.file.clone()) };
-                let left = deletes.left.get_or_try_init(|| self.source.without_deleted(file)).await?;
+                let left =
+                    deletes.left.get_or_try_init(|| self.source.without_deleted(file, deletes)).await?;
                 Ok(left.clone())
             }
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::CreateExternalTable;
 use datafusion::object_store::ObjectStore;
@@ -71,6 +72,19 @@ pub(crate) async fn lake_table_at(
     let schema = Arc::new(DFSchema::empty());
     let command = CreateExternalTable::builder(text, text, super::factory::PARQUET, schema).build();
     lake_table(state, &command).await
+}
+
+/// Returns the URL of a folder on this machine or in a store, for a location that SQL names.
+///
+/// # Errors
+/// If it is no URL, or a pattern of names.
+pub fn folder_url(text: &str) -> Result<ListingTableUrl> {
+    let location = Location::parse(text)?;
+    if location.is_pattern() {
+        return plan_err!("{text} is a pattern of names, not a folder");
+    }
+    let url = location.url();
+    if url.is_collection() { Ok(url.clone()) } else { ListingTableUrl::parse(format!("{url}/")) }
 }
 
 /// Looks for the log of a format in a folder. Returns the folder's URL.

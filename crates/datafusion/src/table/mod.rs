@@ -2,7 +2,8 @@
 //!
 //! [`location`] is the place of the files, [`listing`] finds them and skips [`hidden`] ones, and [`keys`] are
 //! the columns that folders state. [`files`] is the table; its queries are scans of [`groups`] of files.
-//! [`factory`] makes tables, and leaves folders with a log to [`lake`]. [`mod@format`] is the format of the files, and [`footers`](crate::file::footers) reads their metadata.
+//! [`factory`] makes tables, and leaves folders with a log to [`lake`]. [`mod@format`] is the format of the
+//! files, and [`footers`](crate::file::footers) reads their metadata.
 //! [`schema`] and [`promotion`] make the common schema; [`adapter`], [`widened`], [`intervals`] and
 //! [`statistics`] convert columns of files to it. [`file_statistics`] are the properties that footers prove.
 //!

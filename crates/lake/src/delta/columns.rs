@@ -21,8 +21,6 @@ pub(super) struct Columns {
     pub(super) positions: Vec<usize>,
     /// The reason why a column cannot be read.
     pub(super) unreadable: Vec<Option<String>>,
-    /// The names of all columns in files and statistics.
-    pub(super) stored_names: Vec<String>,
 }
 
 /// Returns the columns of a version.
@@ -37,12 +35,12 @@ pub(super) fn columns(kernel: &SnapshotRef, scan: &Scan) -> Result<Columns, Read
     let in_files: Schema = scan.physical_schema().as_ref().try_into_arrow()?;
     let mut in_files = in_files.fields().iter();
     let (mut files, mut constants) = (Vec::new(), Vec::new());
-    let (mut fields, mut unreadable, mut stored_names) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut fields, mut unreadable, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for (kernel, field) in scan.logical_schema().fields().zip(logical.fields()) {
-        let name = kernel.physical_name(mode).to_owned();
+        let name = kernel.physical_name(mode);
         if keys.contains(field.name().as_str()) {
             let stored = plain(field);
-            constants.push(Arc::new(Field::new(&name, stored.data_type().clone(), stored.is_nullable())));
+            constants.push(Arc::new(Field::new(name, stored.data_type().clone(), stored.is_nullable())));
             fields.push(stored);
             unreadable.push(None);
         } else {
@@ -57,21 +55,16 @@ pub(super) fn columns(kernel: &SnapshotRef, scan: &Scan) -> Result<Columns, Read
             }));
             fields.push(Arc::new(Field::new(field.name(), stored.data_type().clone(), field.is_nullable())));
         }
-        stored_names.push(name);
+        names.push(name);
     }
-    let (mut in_files, mut of_files) = (0.., files.len()..);
-    let position = |field: &FieldRef| {
-        let is_key = keys.contains(field.name().as_str());
-        if is_key { of_files.next() } else { in_files.next() }.unwrap_or_default()
-    };
+    let stored =
+        TableSchema::builder(Arc::new(Schema::new(files))).with_table_partition_cols(constants).build();
+    let positions = names.into_iter().map(|name| stored.table_schema().index_of(name));
     Ok(Columns {
-        positions: logical.fields().iter().map(position).collect(),
+        positions: positions.collect::<Result<_, _>>()?,
         schema: Arc::new(Schema::new(fields)),
-        stored: TableSchema::builder(Arc::new(Schema::new(files)))
-            .with_table_partition_cols(constants)
-            .build(),
+        stored,
         unreadable,
-        stored_names,
     })
 }
 

@@ -79,23 +79,22 @@ pub(super) fn snapshot(
     });
     let files = files.collect::<Result<Vec<DataFile>, ReadError>>()?;
     let keys_from = columns.stored.file_schema().fields().len();
-    let bounds = columns.positions.iter().zip(&columns.stored_names).map(|(&position, name)| match position
-        .checked_sub(keys_from)
-        .and_then(|key| constants.get(key))
-    {
-        Some(values) => Ok(of_constant(values, &files)),
-        None => of_column(&batches, name),
+    let bounds = columns.positions.iter().map(|&position| match position.checked_sub(keys_from) {
+        Some(key) => Ok(of_constant(&constants[key], &files)),
+        None => of_column(&batches, columns.stored.file_schema().field(position).name()),
     });
     let bounds = bounds.collect::<Result<_, ReadError>>()?;
-    let Columns { schema, stored, positions, unreadable, .. } = columns;
+    let Columns { schema, stored, positions, unreadable } = columns;
     Ok(Snapshot { version, schema, stored, positions, unreadable, files, bounds })
 }
 
 /// The deleted rows of a snapshot, by file.
 fn listed(known: &Snapshot) -> HashMap<&Path, &Deletes> {
-    let with = |file: &'_ DataFile| file.deletes.is_some();
-    let files = known.files.iter().filter(|file| with(file));
-    files.filter_map(|file| Some((&file.file.object_meta.location, file.deletes.as_ref()?))).collect()
+    known
+        .files
+        .iter()
+        .filter_map(|file| Some((&file.file.object_meta.location, file.deletes.as_ref()?)))
+        .collect()
 }
 
 fn data_file(root: &Url, file: &ScanFile, listed: &HashMap<&Path, &Deletes>) -> Result<DataFile, ReadError> {

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::datasource::listing::{ListingTableUrl, PartitionedFile};
 use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
@@ -19,7 +20,7 @@ use delta_kernel_default_engine::executor::tokio::TokioBackgroundExecutor;
 use url::Url;
 
 use super::{columns, files};
-use crate::snapshot::{DataFile, DeletesPlace, Snapshot};
+use crate::snapshot::{DataFile, Deletes, DeletesPlace, Snapshot};
 use crate::table::Source;
 
 /// The version of a table to read.
@@ -71,38 +72,29 @@ impl DeltaLog {
         work: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T> {
         let done = tokio::task::spawn_blocking(work).await;
-        match done.map_err(|error| DataFusionError::External(Box::new(error)))? {
-            Ok(value) => Ok(value),
-            Err(ReadError::Kernel(error)) => {
-                let error = DataFusionError::External(Box::new(error));
-                Err(error.context(format!("the Delta table {}", self.name)))
-            }
-            Err(ReadError::Other(error)) => Err(error.context(format!("the Delta table {}", self.name))),
-        }
+        let done = done.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        done.map_err(|ReadError(error)| error.context(format!("the Delta table {}", self.name)))
     }
 }
 
-/// An error while a log is read.
-pub(super) enum ReadError {
-    Kernel(KernelError),
-    Other(DataFusionError),
-}
+/// An error while a log is read, of the kernel or of this crate.
+pub(super) struct ReadError(DataFusionError);
 
 impl From<KernelError> for ReadError {
     fn from(error: KernelError) -> Self {
-        ReadError::Kernel(error)
+        ReadError(DataFusionError::External(Box::new(error)))
     }
 }
 
 impl From<DataFusionError> for ReadError {
     fn from(error: DataFusionError) -> Self {
-        ReadError::Other(error)
+        ReadError(error)
     }
 }
 
-impl From<datafusion::arrow::error::ArrowError> for ReadError {
-    fn from(error: datafusion::arrow::error::ArrowError) -> Self {
-        ReadError::Other(error.into())
+impl From<ArrowError> for ReadError {
+    fn from(error: ArrowError) -> Self {
+        ReadError(error.into())
     }
 }
 
@@ -158,15 +150,11 @@ impl Source for DeltaLog {
             Ok((kernel, snapshot))
         };
         let (kernel, snapshot) = self.blocking(read).await?;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.as_ref().is_none_or(|last| last.version() <= kernel.version()) {
-            *last = Some(kernel);
-        }
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(kernel);
         Ok(snapshot)
     }
 
-    async fn without_deleted(&self, file: &DataFile) -> Result<PartitionedFile> {
-        let Some(deletes) = &file.deletes else { return Ok(file.file.clone()) };
+    async fn without_deleted(&self, file: &DataFile, deletes: &Deletes) -> Result<PartitionedFile> {
         let path = &file.file.object_meta.location;
         let Some(rows) = file.rows else {
             return exec_err!("the log has deleted rows of {path}, but not the file's number of rows");

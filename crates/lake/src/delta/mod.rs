@@ -12,12 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use coscan_datafusion::folder_url;
 use datafusion::arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Result, plan_err};
-use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::logical_expr::CreateExternalTable;
-use url::Url;
 
 use crate::table::LakeTable;
 use log::{DeltaLog, Wanted};
@@ -117,19 +116,6 @@ fn split_version(location: &str) -> (&str, Option<u64>) {
         Some((folder, version)) => (folder, Some(version)),
         None => (location, None),
     }
-}
-
-/// The URL of a folder on this machine or in a store.
-fn folder_url(folder: &str) -> Result<ListingTableUrl> {
-    let local = Path::new(folder);
-    if !folder.contains("://") && local.is_dir() {
-        // Its name may have characters of patterns.
-        let url = local.canonicalize().ok().and_then(|path| Url::from_directory_path(path).ok());
-        if let Some(url) = url {
-            return ListingTableUrl::try_new(url, None);
-        }
-    }
-    ListingTableUrl::parse(if folder.ends_with('/') { folder.to_owned() } else { format!("{folder}/") })
 }
 
 #[cfg(test)]

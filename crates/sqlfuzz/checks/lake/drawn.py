@@ -153,7 +153,7 @@ class Drawn:
         return self.draw.choice([" AND ", " OR "]).join(parts)
 
     def statement(self, name: str, table: pa.Table, other: str) -> str:
-        names = [field for field in table.column_names]
+        names = table.column_names
         where = f" WHERE {self.condition(names, table)}" if self.draw.random() < 0.8 else ""
         ordered = [field for field in names if field in COMPARED and field != "ratio"]
         key = self.draw.choice(ordered)
