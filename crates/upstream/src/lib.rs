@@ -22,6 +22,7 @@ mod overflow;
 mod physical;
 mod session;
 pub mod statement;
+pub mod walk;
 
 pub use logical::float_extrema::{FloatExtremum, NAMES as FLOAT_EXTREMA};
 pub use logical::join_settings::compares_sorted;

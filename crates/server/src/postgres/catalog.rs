@@ -11,10 +11,11 @@
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
+use coscan_upstream::walk::{visit_mut, visit_relations};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArguments, Ident,
     Join, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement,
-    TableAlias, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut, visit_relations,
+    TableAlias, TableFactor, Value, ValueWithSpan, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
@@ -63,12 +64,12 @@ pub(super) fn read(sql: &str, plain: Option<&[Statement]>) -> Result<Vec<Stateme
     let before = plain.and_then(|plain| {
         let mut plain = plain.to_vec();
         let mut before = Before { reads: reads_catalog(&plain), changed: false };
-        let _ = plain.visit(&mut before);
+        let _ = visit_mut(&mut plain, &mut before);
         before.changed.then(|| plain.iter().map(ToString::to_string).collect::<Vec<_>>().join(";\n"))
     });
     let mut statements = GIVEN.parse(before.as_deref().unwrap_or(sql))?;
     let reads = reads_catalog(&statements);
-    let _ = statements.visit(&mut After { reads });
+    let _ = visit_mut(&mut statements, &mut After { reads });
     Ok(statements)
 }
 
@@ -223,7 +224,7 @@ impl VisitorMut for After {
                 if let Some(escape) =
                     escape.as_deref().and_then(|text| text.chars().next()).filter(|c| *c != '\\')
                 {
-                    let _ = pattern.visit(&mut Escape(escape));
+                    let _ = visit_mut(pattern, &mut Escape(escape));
                 }
                 None
             }

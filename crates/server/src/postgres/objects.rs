@@ -5,9 +5,10 @@
 
 use std::ops::ControlFlow;
 
+use coscan_upstream::walk::visit_mut;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem, SetExpr,
-    Statement, Value, ValueWithSpan, VisitMut, VisitorMut,
+    Statement, Value, ValueWithSpan, VisitorMut,
 };
 
 use crate::sql::ast::{call, cast, literal, parsed, text};
@@ -74,7 +75,7 @@ pub(super) fn resolved(statements: &mut [Statement]) -> Result<bool, QueryError>
                 objects.changed = true;
             }
         }
-        if let ControlFlow::Break(error) = statement.visit(&mut objects) {
+        if let ControlFlow::Break(error) = visit_mut(statement, &mut objects) {
             return Err(error);
         }
     }

@@ -6,9 +6,8 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Ident, SelectItem, SetExpr, Statement, VisitMut, VisitorMut,
-};
+use coscan_upstream::walk::visit_mut;
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, SelectItem, SetExpr, Statement, VisitorMut};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -41,7 +40,7 @@ pub(super) fn named(
                 names.changed = true;
             }
         }
-        if let ControlFlow::Break(error) = statement.visit(&mut names) {
+        if let ControlFlow::Break(error) = visit_mut(statement, &mut names) {
             return Err(error);
         }
     }

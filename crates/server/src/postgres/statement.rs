@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use coscan_upstream::walk::visit_relations;
 use coscan_upstream::with_options;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -15,7 +16,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{
     self, AlterTableOperation, CloseCursor, CopyOption, CopySource, CopyTarget, DeclareType, FetchDirection,
-    RenameTableNameKind, Reset, Set, Statement as Ast, Value, visit_relations,
+    RenameTableNameKind, Reset, Set, Statement as Ast, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;

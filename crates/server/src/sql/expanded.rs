@@ -11,12 +11,13 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use coscan_upstream::walk::visit;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr as Ast, GroupByExpr, GroupByWithModifier, ObjectName, Query, Select, Visit, Visitor,
+    Expr as Ast, GroupByExpr, GroupByWithModifier, ObjectName, Query, Select, Visitor,
 };
 
 use super::QueryError;
@@ -66,14 +67,14 @@ pub(crate) fn check_statement(
         _ => return Ok(()),
     };
     let most = limits.grouping_sets as u64;
-    if let ControlFlow::Break(sets) = ast.visit(&mut Sets { most })
+    if let ControlFlow::Break(sets) = visit(ast, &mut Sets { most })
         && most > 0
     {
         return Err(too_large("grouping sets in one GROUP BY", sets, most, "grouping-sets"));
     }
     let most = limits.plan_nodes as u64;
     let mut references = References { view, frames: Vec::new(), nodes: 0 };
-    let _ = ast.visit(&mut references);
+    let _ = visit(ast, &mut references);
     if most > 0 && references.nodes > most {
         return Err(too_large(EXPANDED, references.nodes, most, "plan-nodes"));
     }

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use coscan_upstream::plan_with_types;
+use coscan_upstream::walk::visit_expressions;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::FunctionRegistry;
@@ -16,7 +17,6 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::visit_expressions;
 
 use super::QueryError;
 use super::dialect::translated;

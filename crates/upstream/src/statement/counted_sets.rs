@@ -6,17 +6,19 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor,
-    Value, VisitMut, VisitorMut,
+    Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::walk::{Tree, visit_mut};
 
 /// The name of the right side of a set operation that counts equal rows.
 pub const COUNTED_ROWS: &str = "coscan counted rows";
 
 /// Marks the operations that count rows.
-pub(crate) fn mark<T: VisitMut>(statement: &mut T) {
-    let ControlFlow::Continue(()) = statement.visit(&mut Mark);
+pub(crate) fn mark<T: Tree>(statement: &mut T) {
+    let ControlFlow::Continue(()) = visit_mut(statement, &mut Mark);
 }
 
 struct Mark;

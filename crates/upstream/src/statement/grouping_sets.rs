@@ -8,12 +8,14 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Select, SelectItem, Value, ValueWithSpan, VisitMut, VisitorMut,
+    Expr, GroupByExpr, Select, SelectItem, Value, ValueWithSpan, VisitorMut,
 };
 
+use crate::walk::{Tree, visit_mut};
+
 /// Rewrites the keys beside grouping sets.
-pub(crate) fn separate<T: VisitMut>(statement: &mut T) {
-    let ControlFlow::Continue(()) = statement.visit(&mut Separate);
+pub(crate) fn separate<T: Tree>(statement: &mut T) {
+    let ControlFlow::Continue(()) = visit_mut(statement, &mut Separate);
 }
 
 struct Separate;

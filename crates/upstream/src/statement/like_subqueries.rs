@@ -10,12 +10,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Ident, Query, SetExpr, Value, VisitMut, VisitorMut,
+    Ident, Query, SetExpr, Value, VisitorMut,
 };
 
+use crate::walk::{Tree, visit_mut};
+
 /// Gives such subqueries of a statement distinct names.
-pub(crate) fn tell_apart<T: VisitMut>(statement: &mut T) {
-    let ControlFlow::<()>::Continue(()) = statement.visit(&mut Queries) else { return };
+pub(crate) fn tell_apart<T: Tree>(statement: &mut T) {
+    let ControlFlow::<()>::Continue(()) = visit_mut(statement, &mut Queries) else { return };
 }
 
 struct Queries;
@@ -39,8 +41,8 @@ impl VisitorMut for Queries {
 struct Known(HashMap<String, Vec<String>>);
 
 impl Known {
-    fn rename<T: VisitMut>(&mut self, part: &mut T) -> ControlFlow<()> {
-        part.visit(&mut Renaming { known: self, compared: Vec::new() })
+    fn rename<T: Tree>(&mut self, part: &mut T) -> ControlFlow<()> {
+        visit_mut(part, &mut Renaming { known: self, compared: Vec::new() })
     }
 
     fn told_apart(&mut self, expr: &mut Expr) {

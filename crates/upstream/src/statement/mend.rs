@@ -1,9 +1,9 @@
 //! Corrections of parsed statements that DataFusion 55 does not know or misreads.
 
 use datafusion::sql::parser::{CopyToSource, Statement};
-use datafusion::sql::sqlparser::ast::VisitMut;
 
 use crate::statement::{counted_sets, grouping_sets, like_subqueries, precedence, row_values};
+use crate::walk::Tree;
 
 /// Corrects a statement that DataFusion 55 has parsed. Conditions after `IS DISTINCT FROM` are grouped by
 /// precedence. Rows of values are compared by their values. Keys beside grouping sets become grouping sets.
@@ -23,7 +23,7 @@ pub fn mend_statement(statement: &mut Statement) {
     }
 }
 
-fn mend<T: VisitMut>(statement: &mut T) {
+fn mend<T: Tree>(statement: &mut T) {
     precedence::group(statement);
     row_values::compare(statement);
     counted_sets::mark(statement);

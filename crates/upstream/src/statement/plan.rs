@@ -12,7 +12,6 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Visit, VisitMut};
 use futures::future::{BoxFuture, FutureExt};
 
 use crate::statement::all_columns::{with_columns, without_columns};
@@ -21,6 +20,7 @@ use crate::statement::repeated::OwnNames;
 use crate::statement::using::{MergedColumns, Read};
 use crate::statement::with_options::with_options;
 use crate::statement::{prepared, qualifiers, repeated, set_types, using};
+use crate::walk::Tree;
 
 /// Plans a statement as [`SessionContext::sql`] does, after the corrections of [`mend_statement`]. Options of
 /// a table may also be written `WITH (key = value)`: [`with_options`].
@@ -92,7 +92,7 @@ pub(crate) async fn found(
     statement: &mut Statement,
     types: Option<Arc<dyn TypePlanner>>,
 ) -> Result<Found> {
-    fn look<T: Visit + VisitMut>(state: &SessionState, of: &mut T) -> Found {
+    fn look<T: Tree>(state: &SessionState, of: &mut T) -> Found {
         qualifiers::check(state, of);
         Found { merged_columns: false, subqueries: repeated::find(of), sets: set_types::has_sets(of) }
     }

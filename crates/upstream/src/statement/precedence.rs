@@ -5,11 +5,13 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitorMut};
+
+use crate::walk::{Tree, visit_mut};
 
 /// Groups conditions by precedence, the innermost first.
-pub(crate) fn group<T: VisitMut>(statement: &mut T) {
-    let ControlFlow::Continue(()) = statement.visit(&mut Precedence);
+pub(crate) fn group<T: Tree>(statement: &mut T) {
+    let ControlFlow::Continue(()) = visit_mut(statement, &mut Precedence);
 }
 
 struct Precedence;
@@ -81,7 +83,7 @@ mod tests {
                 ControlFlow::Continue(())
             }
         }
-        let _ = expr.visit(&mut Bare);
+        let _ = visit_mut(&mut expr, &mut Bare);
         expr
     }
 

@@ -8,15 +8,16 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Ident, ObjectName, Query, SetExpr, TableFactor, TableWithJoins, Value, VisitMut,
-    VisitorMut,
+    AccessExpr, Expr, Ident, ObjectName, Query, SetExpr, TableFactor, TableWithJoins, Value, VisitorMut,
 };
+
+use crate::walk::{Tree, visit_mut};
 
 /// The schema of system tables that are found without a schema.
 const SYSTEM_SCHEMA: &str = "pg_catalog";
 
 /// Reads names with a schema that no table has as names of fields.
-pub(crate) fn check<T: VisitMut>(state: &SessionState, statement: &mut T) {
+pub(crate) fn check<T: Tree>(state: &SessionState, statement: &mut T) {
     let options = state.config_options();
     let mut qualifiers = Qualifiers {
         folds: options.sql_parser.enable_ident_normalization,
@@ -24,7 +25,7 @@ pub(crate) fn check<T: VisitMut>(state: &SessionState, statement: &mut T) {
         schema: &options.catalog.default_schema,
         scopes: Vec::new(),
     };
-    let ControlFlow::<()>::Continue(()) = statement.visit(&mut qualifiers) else { return };
+    let ControlFlow::<()>::Continue(()) = visit_mut(statement, &mut qualifiers) else { return };
 }
 
 struct Qualifiers<'a> {

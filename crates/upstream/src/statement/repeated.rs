@@ -16,13 +16,14 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
-    Cte, Expr as SqlExpr, Query, Select, SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut,
+    Cte, Expr as SqlExpr, Query, Select, SelectItem, SetExpr, TableFactor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::COUNTED_ROWS;
 use crate::statement::using::MERGED;
+use crate::walk::{Tree, visit_mut};
 
 /// An invisible character that users do not write. It and the text after it in a column name are not shown.
 pub const REPEATED: char = '\u{2063}';
@@ -33,9 +34,9 @@ fn shown_name(name: &str) -> &str {
 
 /// Turns tables of WITH that may have several columns of one name into subqueries in FROM. Returns whether
 /// the statement has any subqueries.
-pub(crate) fn find<T: VisitMut>(statement: &mut T) -> bool {
+pub(crate) fn find<T: Tree>(statement: &mut T) -> bool {
     let mut found = Subqueries { any: false };
-    let ControlFlow::<()>::Continue(()) = statement.visit(&mut found) else { return found.any };
+    let ControlFlow::<()>::Continue(()) = visit_mut(statement, &mut found) else { return found.any };
     found.any
 }
 

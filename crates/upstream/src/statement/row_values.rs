@@ -11,18 +11,20 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem, SetExpr,
-    TableAliasColumnDef, TableFactor, UnaryOperator, VisitMut, VisitorMut,
+    TableAliasColumnDef, TableFactor, UnaryOperator, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::walk::{Tree, visit_mut};
 
 /// The replacement of a row before IN. It is true if the comparison with a row of the subquery is true, and
 /// NULL if one is NULL and none is true.
 const AMONG_ROWS: &str = "true IN (SELECT true FROM (SELECT 1) AS __rows)";
 
 /// Replaces comparisons of rows, the innermost first.
-pub(crate) fn compare<T: VisitMut>(statement: &mut T) {
-    let ControlFlow::Continue(()) = statement.visit(&mut RowValues);
+pub(crate) fn compare<T: Tree>(statement: &mut T) {
+    let ControlFlow::Continue(()) = visit_mut(statement, &mut RowValues);
 }
 
 struct RowValues;

@@ -12,10 +12,12 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, Union, cast};
-use datafusion::sql::sqlparser::ast::{Query, SetExpr, SetOperator, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Query, SetExpr, SetOperator, Visitor};
+
+use crate::walk::{Tree, visit};
 
 /// Returns whether a statement has EXCEPT or INTERSECT.
-pub(crate) fn has_sets<T: Visit>(statement: &T) -> bool {
+pub(crate) fn has_sets<T: Tree>(statement: &T) -> bool {
     struct Search;
     impl Visitor for Search {
         type Break = ();
@@ -24,7 +26,7 @@ pub(crate) fn has_sets<T: Visit>(statement: &T) -> bool {
             if is_set(&query.body) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
     }
-    statement.visit(&mut Search).is_break()
+    visit(statement, &mut Search).is_break()
 }
 
 fn is_set(body: &SetExpr) -> bool {

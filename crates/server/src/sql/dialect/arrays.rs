@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use coscan_upstream::walk::visit_expressions;
 use datafusion::common::{DataFusionError, plan_datafusion_err};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value,
-    ValueWithSpan, visit_expressions,
+    ValueWithSpan,
 };
 
 use super::fetch::ordered;

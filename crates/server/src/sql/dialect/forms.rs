@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use coscan_upstream::walk::{visit_expressions, visit_expressions_mut};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, DateTimeField, DuplicateTreatment, ExactNumberInfo, Expr,
     Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
     Ident, Interval, ObjectName, OrderByExpr, OrderByOptions, Query, Select, SelectItem, Statement,
-    TableFactor, TimezoneInfo, TypedString, Value, ValueWithSpan, VisitorMut, visit_expressions,
-    visit_expressions_mut,
+    TableFactor, TimezoneInfo, TypedString, Value, ValueWithSpan, VisitorMut,
 };
 
 use super::interval::{in_words, interval};
@@ -511,13 +511,13 @@ fn similar(pattern: &str, escape: Option<char>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::ast::VisitMut;
+    use coscan_upstream::walk::visit_mut;
     use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
 
     fn translated(sql: &str) -> Result<String, QueryError> {
         let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap();
-        match statements.visit(&mut Forms) {
+        match visit_mut(&mut statements, &mut Forms) {
             ControlFlow::Break(error) => Err(error),
             ControlFlow::Continue(()) => Ok(statements[0].to_string()),
         }

@@ -38,8 +38,9 @@ mod typed;
 use std::ops::ControlFlow;
 
 use coscan_upstream::mend_statement;
+use coscan_upstream::walk::visit_mut;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Set, Statement as Ast, VisitMut};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Set, Statement as Ast};
 
 pub(crate) use arrays::{ALL, ANY, array_elements, compared};
 pub(crate) use averages::Averages;
@@ -90,7 +91,7 @@ fn translate_ast(ast: &mut Ast) -> Result<(), QueryError> {
         }
         _ => {}
     }
-    match ast.visit(&mut forms::Forms) {
+    match visit_mut(ast, &mut forms::Forms) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }

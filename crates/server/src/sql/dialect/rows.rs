@@ -6,9 +6,10 @@
 
 use std::ops::ControlFlow;
 
+use coscan_upstream::walk::visit_expressions;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, TableAlias,
-    TableAliasColumnDef, TableFactor, Value, ValueWithSpan, visit_expressions,
+    TableAliasColumnDef, TableFactor, Value, ValueWithSpan,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;

@@ -28,14 +28,13 @@ use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::parser::{CopyToSource, Statement};
-use datafusion::sql::sqlparser::ast::{
-    Cte, Query, Select, TableFactor, TableWithJoins, Visit, VisitMut, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{Cte, Query, Select, TableFactor, TableWithJoins, Visitor};
 
 use self::columns::Scope;
 pub(crate) use self::merged::{MERGED, MergedColumns};
 use self::names::Names;
 use crate::statement::known::Known;
+use crate::walk::{Tree, visit, visit_mut};
 
 /// Replaces joins by columns of the same name. Returns whether the statement must be planned with
 /// [`MergedColumns`].
@@ -61,8 +60,8 @@ pub(crate) async fn mend(
         Mender { known: &known, tables: Vec::new(), scopes: Vec::new(), strict: false, merged: 0 };
     let mut names = Names::of(&mut mender);
     let found = match read(statement) {
-        Some(Read::Statement(ast)) => ast.visit(&mut names),
-        Some(Read::Query(query)) => query.visit(&mut names),
+        Some(Read::Statement(ast)) => visit_mut(ast, &mut names),
+        Some(Read::Query(query)) => visit_mut(query, &mut names),
         None => ControlFlow::Continue(()),
     };
     match found {
@@ -90,7 +89,7 @@ pub(crate) fn read(statement: &mut Statement) -> Option<Read<'_>> {
 }
 
 /// Returns whether a join of the statement has USING or NATURAL.
-fn has_named_joins<T: Visit>(statement: &T) -> bool {
+fn has_named_joins<T: Tree>(statement: &T) -> bool {
     struct Search;
     impl Visitor for Search {
         type Break = ();
@@ -99,7 +98,7 @@ fn has_named_joins<T: Visit>(statement: &T) -> bool {
             if names_keys(&select.from) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
     }
-    statement.visit(&mut Search).is_break()
+    visit(statement, &mut Search).is_break()
 }
 
 /// Returns whether a join of these tables, or of nested ones in parentheses, has USING or NATURAL.

@@ -3,9 +3,11 @@
 use std::ops::ControlFlow;
 
 use datafusion::common::{DataFusionError, Result};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, VisitorMut};
 
 use super::Mender;
+
+use crate::walk::{Tree, visit_mut};
 
 /// Replaces names in expressions and rewrites the subqueries in them.
 pub(super) struct Names<'m, 'a> {
@@ -54,8 +56,8 @@ impl Mender<'_> {
     ///
     /// # Errors
     /// If a subquery has a join by names that cannot be rewritten.
-    pub(super) fn names<T: VisitMut>(&mut self, of: &mut T) -> Result<()> {
-        match of.visit(&mut Names::of(self)) {
+    pub(super) fn names<T: Tree>(&mut self, of: &mut T) -> Result<()> {
+        match visit_mut(of, &mut Names::of(self)) {
             ControlFlow::Break(error) => Err(error),
             ControlFlow::Continue(()) => Ok(()),
         }
