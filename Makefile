@@ -34,8 +34,8 @@ demo: tools ## Run the workload of the 2007 paper under every policy (19 minutes
 	@mkdir -p $(DATA)
 	$(COSCAN) bench paper $(DEMO_TABLE) $(DEMO_LIMITS) --seeds $(SEEDS) --svg $(DATA)/loads.svg
 
-# The crates of the workspace with overflow checks and debug assertions, and compiled in half the time; dependencies are
-# those of the program: see .cargo/checked.toml.
+# The crates of the workspace with overflow checks and debug assertions, and everything compiled in half the time: see
+# .cargo/checked.toml.
 CHECKED = --config .cargo/checked.toml --locked --release --workspace
 
 # The comparisons with DuckDB and PostgreSQL and the tests of the server take the program that the tests before them have built.
