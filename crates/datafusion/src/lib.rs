@@ -44,6 +44,7 @@ pub use session::account::with_account;
 pub use session::any_case::AnyCaseSchema;
 pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::{install, with_mended_planning};
+pub use session::statement::once_in_statement;
 pub use shared_result::result_taken_from;
 pub use stores::{EnvironmentStores, SharedStores, store_for, store_with};
 pub use table::lake::folder_url;

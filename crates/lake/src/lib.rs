@@ -1,12 +1,16 @@
 //! Tables of lake formats as cooperative scans.
 //!
 //! A snapshot (`snapshot.rs`) is one version of a table: its columns, its files with constants, bounds
-//! and deleted rows. `delta/` reads it from a log. `table.rs` plans it as a scan of Parquet files, which the
+//! and deleted rows. `delta/` reads it from a log, and `iceberg/` from manifests. `table.rs` plans it as a scan of Parquet files, which the
 //! cooperative rule of `coscan-datafusion` takes in: deleted rows are a selection of rows, so that queries on
 //! several snapshots share pages and arrays. This crate reads no data and writes nothing.
 #![deny(missing_docs)]
 
+mod deleted_rows;
 mod delta;
+mod field_ids;
+mod iceberg;
+mod options;
 mod pruning;
 mod snapshot;
 mod table;
@@ -20,5 +24,7 @@ use datafusion::prelude::SessionContext;
 pub fn install(ctx: &SessionContext) {
     let state = ctx.state_ref();
     let mut state = state.write();
-    state.table_factories_mut().insert(delta::FORMAT.to_owned(), Arc::new(delta::DeltaTables));
+    let factories = state.table_factories_mut();
+    factories.insert(delta::FORMAT.to_owned(), Arc::new(delta::DeltaTables));
+    factories.insert(iceberg::FORMAT.to_owned(), Arc::new(iceberg::IcebergTables));
 }

@@ -1,39 +1,58 @@
 //! One version of a table, in the terms of all formats.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, UInt64Array};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
-use datafusion::common::{Result, Statistics};
+use datafusion::common::{Result, Statistics, not_impl_datafusion_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::table_schema::TableSchema;
+use datafusion::object_store::ObjectMeta;
+use datafusion::object_store::path::Path;
+use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
 use tokio::sync::OnceCell;
 
+use crate::field_ids::id_of;
+use crate::iceberg::DeleteFile;
+
 /// One version of a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     /// The number of the version.
     pub(crate) version: u64,
     /// The columns, as queries see them.
     pub(crate) schema: SchemaRef,
-    /// The columns as files name them, with the constants of files at the end.
-    pub(crate) stored: TableSchema,
-    /// The position of each column in `stored`.
-    pub(crate) positions: Vec<usize>,
-    /// Columns that cannot be read, with the reason. By position.
-    pub(crate) unreadable: Vec<Option<String>>,
+    /// The ways in which files have the columns: at least one.
+    pub(crate) layouts: Vec<Layout>,
+    /// Adapts expressions over the columns to files.
+    pub(crate) adapters: Option<Arc<dyn PhysicalExprAdapterFactory>>,
     /// The files.
     pub(crate) files: Vec<DataFile>,
     /// The bounds of the columns in the files, by position.
     pub(crate) bounds: Vec<Bounds>,
 }
 
+/// A way in which files have the columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    /// The columns as files name them, with the constants of files at the end.
+    pub(crate) stored: TableSchema,
+    /// The place of each column in `stored`.
+    pub(crate) places: Vec<Place>,
+}
+
+/// The position of a column, or the reason why it cannot be read.
+pub(crate) type Place = std::result::Result<usize, String>;
+
 /// A file of a snapshot.
 #[derive(Clone, Debug)]
 pub(crate) struct DataFile {
-    /// The file with its constants and without its deleted rows.
+    /// The file with its constants.
     pub(crate) file: PartitionedFile,
+    /// The position of its layout.
+    pub(crate) layout: usize,
     /// Its rows, deleted ones included.
     pub(crate) rows: Option<u64>,
     /// Its deleted rows.
@@ -45,8 +64,8 @@ pub(crate) struct DataFile {
 pub(crate) struct Deletes {
     /// The place where they are listed. Two lists with one place are equal.
     pub(crate) place: DeletesPlace,
-    /// Their number.
-    pub(crate) count: u64,
+    /// Their number, if the table says it.
+    pub(crate) count: Option<u64>,
     /// The file with the rows that are left, once the list was read.
     pub(crate) left: Arc<OnceCell<PartitionedFile>>,
 }
@@ -56,6 +75,8 @@ pub(crate) struct Deletes {
 pub(crate) enum DeletesPlace {
     /// A vector of a Delta table.
     Delta(Box<delta_kernel::scan::state::DvInfo>),
+    /// Files of an Iceberg table.
+    Iceberg(Vec<Arc<DeleteFile>>),
 }
 
 /// Facts about one column in all files. An absent array or value is not known.
@@ -69,30 +90,80 @@ pub(crate) struct Bounds {
     pub(crate) nulls: Option<UInt64Array>,
 }
 
+/// What is known of a file that a table lists: files of a path do not change.
+pub(crate) fn file_meta(location: Path, size: u64) -> ObjectMeta {
+    ObjectMeta { location, last_modified: Default::default(), size, e_tag: None, version: None }
+}
+
+impl Layout {
+    /// Returns the positions of these columns.
+    ///
+    /// # Errors
+    /// If one of them cannot be read.
+    pub(crate) fn places_of(&self, columns: &[usize]) -> Result<Vec<usize>> {
+        let of = |&column: &usize| {
+            let place = self.places[column].as_ref();
+            place.copied().map_err(|reason| not_impl_datafusion_err!("{reason}"))
+        };
+        columns.iter().map(of).collect()
+    }
+
+    /// What files call the column.
+    fn stored(&self, column: usize) -> std::result::Result<(&str, Option<i32>), String> {
+        let field = &self.stored.table_schema().fields()[self.places[column].clone()?];
+        Ok((field.name(), id_of(field)))
+    }
+}
+
 impl Snapshot {
-    /// Returns the statistics of these files together.
-    pub(crate) fn statistics(&self, files: &[usize]) -> Statistics {
+    /// Returns the statistics of these files of one layout together.
+    pub(crate) fn statistics(&self, layout: &Layout, files: &[usize]) -> Statistics {
         let mut rows = Some(0);
         let mut bytes = 0;
         for &at in files {
-            let DataFile { file, rows: all, deletes } = &self.files[at];
-            let deleted = deletes.as_ref().map_or(0, |deletes| deletes.count);
-            let left = all.and_then(|all| all.checked_sub(deleted));
+            let DataFile { file, rows: all, deletes, .. } = &self.files[at];
+            let deleted = deletes.as_ref().map_or(Some(0), |deletes| deletes.count);
+            let left = all.zip(deleted).and_then(|(all, deleted)| all.checked_sub(deleted));
             rows = rows.zip(left).map(|(sum, left)| sum + left);
             bytes += file.object_meta.size;
         }
-        let mut statistics = Statistics::new_unknown(self.stored.table_schema());
+        let mut statistics = Statistics::new_unknown(layout.stored.table_schema());
         statistics.num_rows = rows.map_or(Precision::Absent, |rows| Precision::Exact(rows as usize));
         statistics.total_byte_size = Precision::Inexact(bytes as usize);
         statistics
     }
 
-    /// Fails if one of these columns cannot be read.
-    pub(crate) fn check_readable(&self, columns: &[usize]) -> Result<()> {
-        let reason = columns.iter().find_map(|&column| self.unreadable[column].as_ref());
-        match reason {
-            Some(reason) => datafusion::common::not_impl_err!("{reason}"),
-            None => Ok(()),
-        }
+    /// The deleted rows, by file.
+    pub(crate) fn deletes(&self) -> HashMap<&Path, &Deletes> {
+        let files = self.files.iter();
+        files.filter_map(|file| Some((&file.file.object_meta.location, file.deletes.as_ref()?))).collect()
+    }
+
+    /// Returns this snapshot with the columns of an earlier one. Those that differ here cannot be read.
+    pub(crate) fn with_columns_of(self, earlier: &Snapshot, table: &str) -> Self {
+        let (layout, before) = (&self.layouts[0], &earlier.layouts[0]);
+        let place_here = |column: usize| {
+            let was = earlier.schema.field(column);
+            let stored = before.stored(column)?;
+            let here = self.schema.index_of(was.name()).ok().filter(|&here| {
+                let field = self.schema.field(here);
+                field.data_type() == was.data_type()
+                    && field.is_nullable() <= was.is_nullable()
+                    && layout.stored(here) == Ok(stored)
+            });
+            here.ok_or_else(|| {
+                let (name, version) = (was.name(), self.version);
+                format!("the column {name} of {table} has changed in version {version}: make the table again")
+            })
+        };
+        let here: Vec<Place> = (0..before.places.len()).map(place_here).collect();
+        let bounds = |here: &Place| here.as_ref().map(|&here| self.bounds[here].clone()).unwrap_or_default();
+        let bounds = here.iter().map(bounds).collect();
+        let placed = |layout: &Layout| {
+            let places = here.iter().map(|here| layout.places[here.clone()?].clone());
+            Layout { stored: layout.stored.clone(), places: places.collect() }
+        };
+        let layouts = self.layouts.iter().map(placed).collect();
+        Snapshot { schema: Arc::clone(&earlier.schema), layouts, bounds, ..self }
     }
 }

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use coscan_datafusion::once_in_statement;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
 use datafusion::common::config::TableParquetOptions;
-use datafusion::common::{Result, exec_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
@@ -20,10 +21,11 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::union::UnionExec;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::pruning::files_for;
-use crate::snapshot::{DataFile, Deletes, Snapshot};
+use crate::snapshot::{DataFile, Deletes, Layout, Snapshot};
 
 /// Lists of deleted rows that are read at the same time.
 const LISTS_AT_ONCE: usize = 16;
@@ -42,7 +44,7 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     fn name(&self) -> &str;
 }
 
-/// A table of a lake format.
+/// A table of a lake format. Its columns are those of the snapshot that it was made with.
 #[derive(Debug)]
 pub(crate) struct LakeTable {
     source: Arc<dyn Source>,
@@ -70,32 +72,34 @@ impl LakeTable {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The snapshot for a new scan.
+    /// The snapshot for a scan. All scans of a statement have one.
     async fn snapshot(&self) -> Result<Arc<Snapshot>> {
-        let (known, looked_up) = self.current();
-        let Some(refresh) = self.refresh.filter(|refresh| looked_up.elapsed() >= *refresh) else {
-            return Ok(known);
-        };
-        let newest = self.newest(refresh).await?;
-        if newest.schema != known.schema {
-            return exec_err!(
-                "the columns of {} have changed in version {}: run the statement again",
-                self.source.name(),
-                newest.version
-            );
-        }
-        Ok(newest)
+        let key = std::ptr::from_ref(self).addr();
+        once_in_statement(key, self.newest()).await
     }
 
-    /// Looks for the newest snapshot, unless another query did so within this time.
-    async fn newest(&self, refresh: Duration) -> Result<Arc<Snapshot>> {
+    /// The newest snapshot, with the columns of the table.
+    async fn newest(&self) -> Result<Arc<Snapshot>> {
+        let fresh = || {
+            let (last, looked_up) = self.current();
+            let fresh = self.refresh.is_none_or(|refresh| looked_up.elapsed() < refresh);
+            fresh.then_some(last)
+        };
+        if let Some(last) = fresh() {
+            return Ok(last);
+        }
         let _looking = self.looking.lock().await;
-        let (last, looked_up) = self.current();
-        if looked_up.elapsed() < refresh {
+        if let Some(last) = fresh() {
             return Ok(last);
         }
         let begin = Instant::now();
+        let (last, _) = self.current();
         let newest = self.source.snapshot(Some(&last)).await?;
+        let newest = if Arc::ptr_eq(&newest, &last) {
+            newest
+        } else {
+            Arc::new(Arc::unwrap_or_clone(newest).with_columns_of(&last, self.source.name()))
+        };
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::clone(&newest), begin);
         Ok(newest)
     }
@@ -139,34 +143,49 @@ impl TableProvider for LakeTable {
         let snapshot = self.snapshot().await?;
         let all = || (0..snapshot.schema.fields().len()).collect();
         let columns: Vec<usize> = projection.cloned().unwrap_or_else(all);
-        snapshot.check_readable(&columns)?;
         let kept = files_for(state, &snapshot, filters)?;
-        let files = self.files(&snapshot, &kept).await?;
         let projected = Arc::new(snapshot.schema.project(&columns)?);
-        if files.is_empty() {
-            return Ok(Arc::new(EmptyExec::new(projected)));
+        let mut scans = Vec::new();
+        for (at, layout) in snapshot.layouts.iter().enumerate() {
+            let places = layout.places_of(&columns)?;
+            let kept: Vec<usize> =
+                kept.iter().copied().filter(|&file| snapshot.files[file].layout == at).collect();
+            let files = self.files(&snapshot, &kept).await?;
+            if files.is_empty() {
+                continue;
+            }
+            let scan = FileScanConfigBuilder::new(self.store.clone(), self.parquet(state, layout)?)
+                .with_file_groups(FileGroup::new(files).split_files(state.config().target_partitions()))
+                .with_statistics(snapshot.statistics(layout, &kept))
+                .with_projection_indices(Some(places))?
+                .with_limit(limit)
+                .with_expr_adapter(snapshot.adapters.clone())
+                .build();
+            scans.push(named(DataSourceExec::from_data_source(scan), &projected)?);
         }
-        let groups = FileGroup::new(files).split_files(state.config().target_partitions());
-        let positions = columns.iter().map(|&column| snapshot.positions[column]).collect();
+        match scans.len() {
+            0 => Ok(Arc::new(EmptyExec::new(projected))),
+            1 => Ok(scans.swap_remove(0)),
+            _ => UnionExec::try_new(scans),
+        }
+    }
+}
+
+impl LakeTable {
+    fn parquet(&self, state: &dyn Session, layout: &Layout) -> Result<Arc<ParquetSource>> {
         let runtime = state.runtime_env();
         let mut options = TableParquetOptions::default();
         options.global = state.config().options().execution.parquet.clone();
-        // The unit of times in this format.
+        // The unit of times in all formats.
         options.global.coerce_int96.get_or_insert_with(|| "us".to_owned());
         let readers = CachedParquetFileReaderFactory::new(
             runtime.object_store(&self.store)?,
             runtime.cache_manager.get_file_metadata_cache(),
         );
-        let source = ParquetSource::new(snapshot.stored.clone())
+        let source = ParquetSource::new(layout.stored.clone())
             .with_table_parquet_options(options)
             .with_parquet_file_reader_factory(Arc::new(readers));
-        let config = FileScanConfigBuilder::new(self.store.clone(), Arc::new(source))
-            .with_file_groups(groups)
-            .with_statistics(snapshot.statistics(&kept))
-            .with_projection_indices(Some(positions))?
-            .with_limit(limit)
-            .build();
-        named(DataSourceExec::from_data_source(config), &projected)
+        Ok(Arc::new(source))
     }
 }
 

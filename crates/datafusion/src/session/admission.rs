@@ -28,6 +28,7 @@ use crate::load_control::run::About;
 use crate::load_control::{Lender, lender_of};
 use crate::options::CoscanOptions;
 use crate::session::queries;
+use crate::session::statement::planning;
 
 /// Limit of the plan text that names a query.
 const TEXT_MAX: usize = 240;
@@ -76,8 +77,8 @@ impl QueryPlanner for LoadControlPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         // Some code that plans by statistics panics on those of corrupt files.
-        let planned =
-            AssertUnwindSafe(self.inner.create_physical_plan(logical, session)).catch_unwind().await;
+        let planned = planning(self.inner.create_physical_plan(logical, session));
+        let planned = AssertUnwindSafe(planned).catch_unwind().await;
         let plan = planned.unwrap_or_else(|panic| {
             let message = panic_text(&*panic);
             exec_err!("planning gave up: {message}; the statistics of a file may be corrupt")

@@ -6,4 +6,5 @@ pub(crate) mod any_case;
 pub(crate) mod context;
 pub(crate) mod install;
 pub(crate) mod queries;
+pub(crate) mod statement;
 pub(crate) mod url_tables;

@@ -3,6 +3,7 @@
 //! Such a folder also has files that were removed from the table, so it is never read as a folder of files.
 //! The formats themselves are factories of the session, such as those of `coscan-lake`.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use datafusion::catalog::{Session, TableProvider};
@@ -11,7 +12,7 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::CreateExternalTable;
 use datafusion::object_store::ObjectStore;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt, future};
 
 use super::location::Location;
 
@@ -24,12 +25,22 @@ struct LakeFormat {
     prefix: &'static str,
     /// The folder of the log in a table.
     log: &'static str,
+    /// The end of the name of a file that such a folder has.
+    log_file: &'static str,
     /// The session's factory of its tables.
     factory: &'static str,
 }
 
-const FORMATS: [LakeFormat; 1] =
-    [LakeFormat { name: "Delta", prefix: "delta:", log: "_delta_log", factory: "DELTA" }];
+const FORMATS: [LakeFormat; 2] = [
+    LakeFormat { name: "Delta", prefix: "delta:", log: "_delta_log", log_file: "", factory: "DELTA" },
+    LakeFormat {
+        name: "Iceberg",
+        prefix: "iceberg:",
+        log: "metadata",
+        log_file: ".metadata.json",
+        factory: "ICEBERG",
+    },
+];
 
 /// Returns the table of a command whose location is one of a lake format; `None` for other locations.
 ///
@@ -98,7 +109,7 @@ async fn found(state: &dyn Session, text: &str) -> Result<Option<(LakeFormat, St
     }
     let Ok(store) = state.runtime_env().object_store(location.url()) else { return Ok(None) };
     for format in FORMATS {
-        if has_log(store.as_ref(), &location, format.log).await {
+        if has_log(store.as_ref(), &location, &format).await {
             return Ok(Some((format, location.url().as_str().to_owned())));
         }
     }
@@ -106,7 +117,11 @@ async fn found(state: &dyn Session, text: &str) -> Result<Option<(LakeFormat, St
 }
 
 /// Returns whether the folder has a log. A store that cannot list has no folders.
-async fn has_log(store: &dyn ObjectStore, location: &Location, log: &str) -> bool {
-    let folder = location.url().prefix().clone().join(log);
-    matches!(store.list(Some(&folder)).next().await, Some(Ok(_)))
+async fn has_log(store: &dyn ObjectStore, location: &Location, format: &LakeFormat) -> bool {
+    let folder = location.url().prefix().clone().join(format.log);
+    let found = store.list(Some(&folder)).try_filter(|file| {
+        let is_log = file.location.filename().is_some_and(|name| name.ends_with(format.log_file));
+        future::ready(is_log)
+    });
+    matches!(pin!(found).next().await, Some(Ok(_)))
 }

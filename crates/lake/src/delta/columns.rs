@@ -12,15 +12,14 @@ use delta_kernel::scan::Scan;
 use delta_kernel::table_features::ColumnMappingMode;
 
 use super::log::ReadError;
+use crate::snapshot::Place;
 
 /// The columns of a version.
 pub(super) struct Columns {
     pub(super) schema: SchemaRef,
     pub(super) stored: TableSchema,
-    /// The position of each column in `stored`.
-    pub(super) positions: Vec<usize>,
-    /// The reason why a column cannot be read.
-    pub(super) unreadable: Vec<Option<String>>,
+    /// The position of each column in `stored`, or the reason why it cannot be read.
+    pub(super) places: Vec<Place>,
 }
 
 /// Returns the columns of a version.
@@ -35,14 +34,14 @@ pub(super) fn columns(kernel: &SnapshotRef, scan: &Scan) -> Result<Columns, Read
     let in_files: Schema = scan.physical_schema().as_ref().try_into_arrow()?;
     let mut in_files = in_files.fields().iter();
     let (mut files, mut constants) = (Vec::new(), Vec::new());
-    let (mut fields, mut unreadable, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut fields, mut names) = (Vec::new(), Vec::new());
     for (kernel, field) in scan.logical_schema().fields().zip(logical.fields()) {
         let name = kernel.physical_name(mode);
         if keys.contains(field.name().as_str()) {
             let stored = plain(field);
             constants.push(Arc::new(Field::new(name, stored.data_type().clone(), stored.is_nullable())));
             fields.push(stored);
-            unreadable.push(None);
+            names.push(Ok(name));
         } else {
             let Some(in_file) = in_files.next() else {
                 return Ok(not_impl_err!("its column {} is in no file", field.name())?);
@@ -50,22 +49,25 @@ pub(super) fn columns(kernel: &SnapshotRef, scan: &Scan) -> Result<Columns, Read
             let stored = viewed(plain(in_file));
             files.push(Arc::clone(&stored));
             let same = same_names(field.data_type(), in_file.data_type());
-            unreadable.push((!same).then(|| {
-                format!("the column {} has fields that were renamed: they cannot be read yet", field.name())
-            }));
+            names.push(if same {
+                Ok(name)
+            } else {
+                Err(format!(
+                    "the column {} has fields that were renamed: they cannot be read yet",
+                    field.name()
+                ))
+            });
             fields.push(Arc::new(Field::new(field.name(), stored.data_type().clone(), field.is_nullable())));
         }
-        names.push(name);
     }
     let stored =
         TableSchema::builder(Arc::new(Schema::new(files))).with_table_partition_cols(constants).build();
-    let positions = names.into_iter().map(|name| stored.table_schema().index_of(name));
-    Ok(Columns {
-        positions: positions.collect::<Result<_, _>>()?,
-        schema: Arc::new(Schema::new(fields)),
-        stored,
-        unreadable,
-    })
+    let place = |name: Result<&str, String>| match name {
+        Ok(name) => Ok(Ok(stored.table_schema().index_of(name)?)),
+        Err(reason) => Ok(Err(reason)),
+    };
+    let places = names.into_iter().map(place).collect::<Result<Vec<Place>, ReadError>>()?;
+    Ok(Columns { schema: Arc::new(Schema::new(fields)), stored, places })
 }
 
 /// The field without the format's notes, at every depth.

@@ -13,7 +13,6 @@ use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
 use datafusion::common::{ScalarValue, exec_datafusion_err};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::object_store::ObjectMeta;
 use datafusion::object_store::path::Path;
 use delta_kernel::engine::arrow_data::ArrowEngineData;
 use delta_kernel::scan::state::ScanFile;
@@ -24,7 +23,7 @@ use url::Url;
 
 use super::columns::Columns;
 use super::log::ReadError;
-use crate::snapshot::{Bounds, DataFile, Deletes, DeletesPlace, Snapshot};
+use crate::snapshot::{Bounds, DataFile, Deletes, DeletesPlace, Layout, Snapshot, file_meta};
 
 /// Digits that a double has at least.
 const DIGITS_OF_DOUBLE: u8 = 15;
@@ -70,7 +69,7 @@ pub(super) fn snapshot(
         Ok(cast(&without_empty(&values), field.data_type())?)
     });
     let constants = constants.collect::<Result<Vec<ArrayRef>, ReadError>>()?;
-    let listed: HashMap<&Path, &Deletes> = known.map(listed).unwrap_or_default();
+    let listed: HashMap<&Path, &Deletes> = known.map(Snapshot::deletes).unwrap_or_default();
     let files = found.iter().enumerate().map(|(at, file)| {
         let mut file = data_file(scan.table_root(), file, &listed)?;
         let values = constants.iter().map(|values| ScalarValue::try_from_array(values, at));
@@ -79,22 +78,17 @@ pub(super) fn snapshot(
     });
     let files = files.collect::<Result<Vec<DataFile>, ReadError>>()?;
     let keys_from = columns.stored.file_schema().fields().len();
-    let bounds = columns.positions.iter().map(|&position| match position.checked_sub(keys_from) {
-        Some(key) => Ok(of_constant(&constants[key], &files)),
-        None => of_column(&batches, columns.stored.file_schema().field(position).name()),
+    let bounds = columns.places.iter().map(|place| {
+        let Ok(position) = *place else { return Ok(Bounds::default()) };
+        match position.checked_sub(keys_from) {
+            Some(key) => Ok(of_constant(&constants[key], &files)),
+            None => of_column(&batches, columns.stored.file_schema().field(position).name()),
+        }
     });
     let bounds = bounds.collect::<Result<_, ReadError>>()?;
-    let Columns { schema, stored, positions, unreadable } = columns;
-    Ok(Snapshot { version, schema, stored, positions, unreadable, files, bounds })
-}
-
-/// The deleted rows of a snapshot, by file.
-fn listed(known: &Snapshot) -> HashMap<&Path, &Deletes> {
-    known
-        .files
-        .iter()
-        .filter_map(|file| Some((&file.file.object_meta.location, file.deletes.as_ref()?)))
-        .collect()
+    let Columns { schema, stored, places } = columns;
+    let layouts = vec![Layout { stored, places }];
+    Ok(Snapshot { version, schema, layouts, adapters: None, files, bounds })
 }
 
 fn data_file(root: &Url, file: &ScanFile, listed: &HashMap<&Path, &Deletes>) -> Result<DataFile, ReadError> {
@@ -109,13 +103,13 @@ fn data_file(root: &Url, file: &ScanFile, listed: &HashMap<&Path, &Deletes>) -> 
     let deletes = match file.dv_info.cardinality()? {
         Some(count) if count > 0 => match listed.get(&location) {
             Some(known) if known.place == place => Some((*known).clone()),
-            _ => Some(Deletes { place, count, left: Arc::new(OnceCell::new()) }),
+            _ => Some(Deletes { place, count: Some(count), left: Arc::new(OnceCell::new()) }),
         },
         _ => None,
     };
-    let meta = ObjectMeta { location, last_modified: Default::default(), size, e_tag: None, version: None };
+    let meta = file_meta(location, size);
     let rows = file.stats.as_ref().map(|stats| stats.num_records);
-    Ok(DataFile { file: PartitionedFile::new_from_meta(meta), rows, deletes })
+    Ok(DataFile { file: PartitionedFile::new_from_meta(meta), layout: 0, rows, deletes })
 }
 
 /// The column of this path in all batches. `None` if a batch has none.

@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
+use datafusion::common::{DataFusionError, Result, exec_err, internal_err, plan_err};
 use datafusion::datasource::listing::{ListingTableUrl, PartitionedFile};
 use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::object_store::ObjectStore;
-use datafusion::parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use delta_kernel::history_manager::{HistoryCommitType, latest_version_as_of};
 use delta_kernel::{Engine, KernelError, SnapshotRef};
 use delta_kernel_default_engine::DefaultEngineBuilder;
@@ -20,19 +19,10 @@ use delta_kernel_default_engine::executor::tokio::TokioBackgroundExecutor;
 use url::Url;
 
 use super::{columns, files};
+use crate::deleted_rows::rows_left;
+use crate::options::Wanted;
 use crate::snapshot::{DataFile, Deletes, DeletesPlace, Snapshot};
 use crate::table::Source;
-
-/// The version of a table to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// The newest one.
-    Newest,
-    /// The one with this number.
-    Version(u64),
-    /// The last one that was written at this time or before, in milliseconds since 1970.
-    Time(i64),
-}
 
 /// The log of a table.
 pub(super) struct DeltaLog {
@@ -107,7 +97,7 @@ fn find(
 ) -> Result<SnapshotRef, ReadError> {
     let newest = || delta_kernel::Snapshot::builder_for(root.as_str());
     match (wanted, last) {
-        (Wanted::Newest, Some(last)) => Ok(delta_kernel::Snapshot::builder_from(last).build(engine)?),
+        (Wanted::Newest, Some(last)) => newer(engine, &last),
         (Wanted::Newest, None) => Ok(newest().build(engine)?),
         (Wanted::Version(version), _) => newest().at_version(version).build(engine).or_else(|error| {
             let last = newest().build(engine)?.version();
@@ -121,7 +111,23 @@ fn find(
             let found = latest_version_as_of(&last, engine, at, HistoryCommitType::Recreatable)?;
             Ok(newest().at_version(found.version).build(engine)?)
         }
+        (Wanted::Reference(name), _) => Ok(plan_err!("a Delta table has no version {name}")?),
     }
+}
+
+/// Finds the newest version after a known one. A listing that was read while a writer added versions may lack one
+/// before the last: it is read again.
+fn newer(engine: &dyn Engine, known: &SnapshotRef) -> Result<SnapshotRef, ReadError> {
+    const LISTINGS: usize = 5;
+    let build = || delta_kernel::Snapshot::builder_from(Arc::clone(known)).build(engine);
+    let mut found = build();
+    for _ in 1..LISTINGS {
+        if !matches!(found, Err(KernelError::MissingVersion(_))) {
+            break;
+        }
+        found = build();
+    }
+    Ok(found?)
 }
 
 /// Translates a snapshot of the kernel.
@@ -139,7 +145,7 @@ fn translate(
 impl Source for DeltaLog {
     async fn snapshot(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (engine, root, wanted) = (Arc::clone(&self.engine), self.root.clone(), self.wanted);
+        let (engine, root, wanted) = (Arc::clone(&self.engine), self.root.clone(), self.wanted.clone());
         let known = known.cloned();
         let read = move || {
             let kernel = find(&*engine, &root, wanted, last)?;
@@ -159,18 +165,19 @@ impl Source for DeltaLog {
         let Some(rows) = file.rows else {
             return exec_err!("the log has deleted rows of {path}, but not the file's number of rows");
         };
-        let DeletesPlace::Delta(vector) = deletes.place.clone();
+        let DeletesPlace::Delta(vector) = deletes.place.clone() else {
+            return internal_err!("{path} has deletes of another format");
+        };
         let (engine, root) = (Arc::clone(&self.engine), self.root.clone());
         let read = move || Ok(vector.get_row_indexes(&*engine, &root)?.unwrap_or_default());
         let deleted = self.blocking(read).await?;
-        if deleted.len() as u64 != deletes.count {
+        if let Some(count) = deletes.count.filter(|&count| deleted.len() as u64 != count) {
             return exec_err!(
-                "the log counts {} deleted rows of {path}, and its vector has {}",
-                deletes.count,
+                "the log counts {count} deleted rows of {path}, and its vector has {}",
                 deleted.len()
             );
         }
-        let Some(selection) = left(&deleted, rows) else {
+        let Some(selection) = rows_left(deleted, rows) else {
             return exec_err!("the vector of deleted rows of {path} exceeds the file's {rows} rows");
         };
         Ok(file.file.clone().with_extension(ParquetRowSelection::new(selection)))
@@ -178,49 +185,5 @@ impl Source for DeltaLog {
 
     fn name(&self) -> &str {
         &self.name
-    }
-}
-
-/// Returns the rows that are left of a file; `None` if there are more rows or another order in the list.
-fn left(deleted: &[u64], rows: u64) -> Option<RowSelection> {
-    let mut selectors: Vec<RowSelector> = Vec::new();
-    let mut next = 0;
-    for &row in deleted {
-        let kept = row.checked_sub(next)?;
-        match selectors.last_mut() {
-            Some(last) if kept == 0 => last.row_count += 1,
-            _ => {
-                if kept > 0 {
-                    selectors.push(RowSelector::select(kept as usize));
-                }
-                selectors.push(RowSelector::skip(1));
-            }
-        }
-        next = row + 1;
-    }
-    let rest = rows.checked_sub(next)?;
-    if rest > 0 {
-        selectors.push(RowSelector::select(rest as usize));
-    }
-    Some(RowSelection::from(selectors))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rows_that_are_left() {
-        let selected = |deleted: &[u64], rows| {
-            let selection = left(deleted, rows)?;
-            Some(selection.iter().map(|part| (part.skip, part.row_count)).collect::<Vec<_>>())
-        };
-        assert_eq!(selected(&[], 5), Some(vec![(false, 5)]));
-        assert_eq!(selected(&[0, 1, 3], 5), Some(vec![(true, 2), (false, 1), (true, 1), (false, 1)]));
-        assert_eq!(selected(&[4], 5), Some(vec![(false, 4), (true, 1)]));
-        assert_eq!(selected(&[0, 1], 2), Some(vec![(true, 2)]));
-        assert_eq!(selected(&[5], 5), None);
-        assert_eq!(selected(&[3, 1], 5), None);
-        assert_eq!(selected(&[1, 1], 5), None);
     }
 }

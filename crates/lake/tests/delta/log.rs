@@ -29,6 +29,11 @@ pub fn plain(name: &str, data_type: &str) -> Value {
     column(name, data_type, json!({}))
 }
 
+/// A column with this name in files.
+pub fn mapped(name: &str, id: u32, data_type: &str, stored: &str) -> Value {
+    column(name, data_type, json!({"delta.columnMapping.id": id, "delta.columnMapping.physicalName": stored}))
+}
+
 impl Log {
     /// A table without files: columns, keys, reader features and properties.
     pub fn new(columns: &[Value], keys: &[&str], features: &[&str], properties: Value) -> Self {
@@ -57,8 +62,10 @@ impl Log {
     /// Writes the next version.
     pub fn commit(&mut self, actions: &[Value]) {
         let text: String = actions.iter().map(|action| format!("{action}\n")).collect();
-        let name = format!("_delta_log/{:020}.json", self.version);
-        fs::write(self.path().join(name), text).expect("a commit");
+        let log = self.path().join("_delta_log");
+        // Readers see whole files.
+        fs::write(log.join(".written"), text).expect("a commit");
+        fs::rename(log.join(".written"), log.join(format!("{:020}.json", self.version))).expect("a commit");
         self.version += 1;
     }
 

@@ -5,12 +5,15 @@ mod log;
 mod written;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
-use datafusion::arrow::array::{ArrayRef, Int32Array, Int64Array, StringArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, StringArray};
+use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
-use log::{Log, column, metadata, plain, remove, without};
+use log::{Log, column, mapped, metadata, plain, remove, without};
 use serde_json::json;
 
 fn context() -> CoscanContext {
@@ -231,21 +234,17 @@ async fn bounds_of_the_log_prune_files_and_their_rows_are_counted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn columns_are_renamed_added_and_widened() {
-    let named = |name: &str, id: u32, data_type: &str, stored: &str| {
-        let notes = json!({"delta.columnMapping.id": id, "delta.columnMapping.physicalName": stored});
-        column(name, data_type, notes)
-    };
     let properties = json!({"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "4"});
-    let first = [named("n", 1, "integer", "col-1"), named("a", 2, "string", "col-2")];
+    let first = [mapped("n", 1, "integer", "col-1"), mapped("a", 2, "string", "col-2")];
     let features = ["columnMapping", "typeWidening"];
     let mut log = Log::new(&first, &[], &features, properties.clone());
     let texts = |values: &[&str]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
     let small: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
     let add = log.file("x.parquet", &[("col-1", small), ("col-2", texts(&["p", "q"]))]);
     log.commit(&[add]);
-    let mut widened = named("n", 1, "long", "col-1");
+    let mut widened = mapped("n", 1, "long", "col-1");
     widened["metadata"]["delta.typeChanges"] = json!([{"fromType": "integer", "toType": "long"}]);
-    let later = [named("a", 3, "string", "col-3"), widened, named("b", 2, "string", "col-2")];
+    let later = [mapped("a", 3, "string", "col-3"), widened, mapped("b", 2, "string", "col-2")];
     let add = log.file(
         "y.parquet",
         &[("col-1", numbers(1 << 40..(1 << 40) + 1)), ("col-2", texts(&["r"])), ("col-3", texts(&["new"]))],
@@ -285,22 +284,90 @@ async fn columns_that_cannot_be_read_are_errors_and_not_nulls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn newer_versions_are_seen_and_other_columns_are_announced() {
+async fn newer_versions_are_seen_with_the_columns_of_the_table() {
     let (mut log, _) = table_of(&[0..10], &[]);
     let coscan = context();
-    declare(&coscan, "t", &log.location(), "OPTIONS ('delta.refresh' '0')").await.expect("a table");
-    declare(&coscan, "kept", &log.location(), "OPTIONS ('delta.refresh' '1000000')").await.expect("a table");
+    let location = log.location();
+    declare(&coscan, "t", &location, "OPTIONS ('delta.refresh' '0')").await.expect("a table");
+    declare(&coscan, "kept", &location, "OPTIONS ('delta.refresh' '1000000')").await.expect("a table");
     let more = log.file("more.parquet", &[("n", numbers(10..15))]);
     log.commit(&[more]);
     let sum = |table: &'static str| format!("SELECT sum(n) FROM {table}");
     assert_eq!(rows(&coscan, &sum("t")).await.expect("rows"), ["105"]);
     assert_eq!(rows(&coscan, &sum("kept")).await.expect("rows"), ["45"]);
 
-    let add = log.file("other.parquet", &[("n", numbers(0..1)), ("m", numbers(7..8))]);
+    // A column before n: statements that were planned before it read n, not m.
+    rows(&coscan, "PREPARE early AS SELECT sum(n) FROM t").await.expect("a statement");
+    let planned = coscan.sql("SELECT sum(n) FROM t").await.expect("a plan");
+    let add = log.file("other.parquet", &[("n", numbers(0..1)), ("m", numbers(700..701))]);
     log.commit(&[metadata(&[plain("m", "long"), plain("n", "long")], &[], json!({})), add]);
-    let error = error(&coscan, &sum("t")).await;
-    assert!(error.contains("have changed in version 3") && error.contains("again"), "{error}");
-    assert_eq!(rows(&coscan, "SELECT sum(n), sum(m) FROM t").await.expect("rows"), ["105 | 7"]);
+    for sql in ["SELECT sum(n) FROM t", "EXECUTE early", "SELECT count(*) + 89 FROM t"] {
+        assert_eq!(rows(&coscan, sql).await.expect("rows"), ["105"], "{sql}");
+    }
+    assert_eq!(planned.collect().await.expect("rows")[0].column(0).as_primitive::<Int64Type>().value(0), 105);
+    let unknown = error(&coscan, "SELECT m FROM t").await;
+    assert!(unknown.contains("No field named m"), "{unknown}");
+    declare(&coscan, "again", &location, "").await.expect("a table");
+    assert_eq!(rows(&coscan, "SELECT sum(n), sum(m) FROM again").await.expect("rows"), ["105 | 700"]);
+
+    // A column with another type cannot be read, and the others can.
+    log.commit(&[metadata(&[plain("m", "long"), plain("n", "string")], &[], json!({}))]);
+    let error = error(&coscan, "EXECUTE early").await;
+    assert!(
+        error.contains("the column n") && error.contains("in version 4: make the table again"),
+        "{error}"
+    );
+    assert_eq!(rows(&coscan, "SELECT count(*) FROM t").await.expect("rows"), ["16"]);
+    assert_eq!(rows(&coscan, "SELECT sum(m) FROM again").await.expect("rows"), ["700"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_that_was_dropped_and_added_again_is_another_one() {
+    let settings = json!({"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"});
+    let mut log = Log::new(
+        &[mapped("a", 1, "long", "x"), mapped("b", 2, "long", "y")],
+        &[],
+        &["columnMapping"],
+        settings.clone(),
+    );
+    let add = log.file("one.parquet", &[("x", numbers(0..3)), ("y", numbers(10..13))]);
+    log.commit(&[add]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "OPTIONS ('delta.refresh' '0')").await.expect("a table");
+    assert_eq!(rows(&coscan, "SELECT sum(a), sum(b) FROM t").await.expect("rows"), ["3 | 33"]);
+    log.commit(&[metadata(&[mapped("a", 3, "long", "z"), mapped("b", 2, "long", "y")], &[], settings)]);
+    let error = error(&coscan, "SELECT sum(a) FROM t").await;
+    assert!(error.contains("the column a") && error.contains("make the table again"), "{error}");
+    assert_eq!(rows(&coscan, "SELECT sum(b) FROM t").await.expect("rows"), ["33"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_sees_one_version() {
+    let (mut log, _) = table_of(&[0..10], &[]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "OPTIONS ('delta.refresh' '0')").await.expect("a table");
+    let ended = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let ended = Arc::clone(&ended);
+        std::thread::spawn(move || {
+            for at in 0.. {
+                if ended.load(Ordering::Relaxed) {
+                    return at;
+                }
+                let add = log.file(&format!("more-{at}.parquet"), &[("n", numbers(0..1))]);
+                log.commit(&[add]);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            0
+        })
+    };
+    let parts: Vec<String> = (0..12).map(|_| "SELECT count(*) AS rows FROM t".to_owned()).collect();
+    let sql = format!("SELECT count(DISTINCT rows) FROM ({})", parts.join(" UNION ALL "));
+    for _ in 0..20 {
+        assert_eq!(rows(&coscan, &sql).await.expect("rows"), ["1"]);
+    }
+    ended.store(true, Ordering::Relaxed);
+    assert!(writer.join().expect("a writer") > 10, "versions were written meanwhile");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,1 +1,1 @@
-"""Compares answers over Delta tables that another writer has drawn step by step with what its own reader and DuckDB say."""
+"""Compares answers over lake tables that other writers have drawn step by step with what their own readers and DuckDB say."""

@@ -1,4 +1,4 @@
-"""Runs statements over versions of Delta tables, on coscan and on DuckDB over the rows that deltalake reads.
+"""Runs statements over versions of lake tables, on coscan and on DuckDB over the rows that the writer's own reader returns.
 
     python3 -m checks.lake --seeds 0..10000 --coscan PATH
 
@@ -14,7 +14,7 @@ import sys
 from ..packages import COSCAN, TARGET, Missing, install_packages
 
 #: Versions decide what a seed draws.
-PACKAGES = ["deltalake==1.6.6", "pyarrow==26.0.1", "duckdb==1.5.5"]
+PACKAGES = ["deltalake==1.6.6", "pyarrow==26.0.1", "duckdb==1.5.5", "pyiceberg[sql-sqlite,pyiceberg-core]==0.12.0"]
 
 
 def main() -> int:
@@ -22,11 +22,13 @@ def main() -> int:
     try:
         install_packages(PACKAGES, TARGET / "lake-venv")
     except Missing as missing:
-        print(f"left out, Delta tables of other writers: {missing}")
+        print(f"left out, lake tables of other writers: {missing}")
         return 1 if require_all else 0
+    from .delta import DeltaDrawn
     from .drawn import run
+    from .iceberg import IcebergDrawn
 
-    return run(sys.argv[1:], COSCAN, TARGET / "lake-check")
+    return run({"delta": DeltaDrawn, "iceberg": IcebergDrawn}, sys.argv[1:], COSCAN, TARGET / "lake-check")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,69 @@
+//! Facts that the scans of one statement have in common, such as the version of a table.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::common::{Result, internal_datafusion_err};
+use tokio::sync::OnceCell;
+
+tokio::task_local! {
+    static COMMON: Mutex<HashMap<usize, Arc<dyn Any + Send + Sync>>>;
+}
+
+/// Plans a statement. A plan inside of another one belongs to the same statement.
+pub(crate) async fn planning<T>(work: impl Future<Output = T>) -> T {
+    if COMMON.try_with(|_| ()).is_ok() {
+        return work.await;
+    }
+    COMMON.scope(Mutex::default(), work).await
+}
+
+/// Returns the value for this key in the statement that is being planned, and makes it when it is asked for first.
+/// Where no session with coscan plans, it is made each time.
+///
+/// A provider whose table changes calls this in `scan` with its own address as the key, so that a statement that
+/// scans it twice sees one version.
+///
+/// # Errors
+/// Those of `make`. The next call makes the value again.
+pub async fn once_in_statement<T: Send + Sync + 'static>(
+    key: usize,
+    make: impl Future<Output = Result<Arc<T>>>,
+) -> Result<Arc<T>> {
+    let cell = COMMON.try_with(|common| {
+        let mut common = common.lock().unwrap_or_else(PoisonError::into_inner);
+        let cell = common.entry(key).or_insert_with(|| Arc::new(OnceCell::<Arc<T>>::new()));
+        Arc::clone(cell).downcast::<OnceCell<Arc<T>>>()
+    });
+    match cell {
+        Err(_) => make.await,
+        Ok(Err(_)) => Err(internal_datafusion_err!("two types of values for one key of a statement")),
+        Ok(Ok(cell)) => cell.get_or_try_init(|| make).await.cloned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_value_is_made_once_in_a_statement() {
+        let made = Mutex::new(0);
+        let make = || async {
+            let mut made = made.lock().expect("a lock");
+            *made += 1;
+            if *made == 1 { Err(internal_datafusion_err!("not yet")) } else { Ok(Arc::new(*made)) }
+        };
+        planning(async {
+            once_in_statement::<i32>(1, make()).await.expect_err("the first one fails");
+            assert_eq!(*once_in_statement(1, make()).await.expect("a value"), 2);
+            assert_eq!(*planning(once_in_statement(1, make())).await.expect("the same"), 2);
+            assert_eq!(*once_in_statement(2, make()).await.expect("another"), 3);
+            once_in_statement(2, async { Ok(Arc::new("text")) }).await.expect_err("another type");
+        })
+        .await;
+        assert_eq!(*planning(once_in_statement(1, make())).await.expect("a value"), 4);
+        assert_eq!(*once_in_statement(1, make()).await.expect("a value"), 5);
+    }
+}

@@ -1,0 +1,395 @@
+//! Snapshots of an Iceberg table: metadata, lists of manifests and manifests as the terms of all formats.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err, not_impl_err, plan_err};
+use datafusion::datasource::listing::{ListingTableUrl, PartitionedFile};
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use flate2::read::GzDecoder;
+use futures::{StreamExt, TryStreamExt};
+use roaring::RoaringTreemap;
+use tokio::sync::OnceCell;
+use url::Url;
+
+use super::deletes::DeleteFile;
+use super::manifests::{self, Content, Entry, Manifest};
+use super::metadata::{self, Metadata};
+use super::place::Root;
+use super::{columns, values};
+use crate::deleted_rows::rows_left;
+use crate::field_ids::{FieldIdAdapters, id_of};
+use crate::options::Wanted;
+use crate::snapshot::{Bounds, DataFile, Deletes, DeletesPlace, Layout, Place, Snapshot, file_meta};
+use crate::table::Source;
+
+/// Manifests that are read at the same time.
+const MANIFESTS_AT_ONCE: usize = 16;
+
+/// The end of the name of a metadata file.
+const METADATA: &str = ".metadata.json";
+
+/// A table, by its folder or its metadata file.
+pub(super) struct IcebergTable {
+    /// The location, as the user wrote it.
+    name: String,
+    url: Url,
+    prefix: Path,
+    store: Arc<dyn ObjectStore>,
+    wanted: Wanted,
+    last: Mutex<Option<Last>>,
+}
+
+/// What was read for the last snapshot.
+#[derive(Clone)]
+struct Last {
+    metadata: Path,
+    /// Files by manifest, which does not change.
+    manifests: HashMap<String, Arc<Vec<Entry>>>,
+    deletes: Vec<Arc<DeleteFile>>,
+    root: Arc<Root>,
+    types: Arc<HashMap<i32, DataType>>,
+    names: Arc<HashMap<Vec<String>, i32>>,
+}
+
+impl std::fmt::Debug for IcebergTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IcebergTable").field("url", &self.url.as_str()).finish_non_exhaustive()
+    }
+}
+
+impl IcebergTable {
+    pub(super) fn new(
+        name: &str,
+        url: &ListingTableUrl,
+        store: Arc<dyn ObjectStore>,
+        wanted: Wanted,
+    ) -> Result<Self> {
+        let parsed = Url::parse(url.as_str()).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let prefix = url.prefix().clone();
+        Ok(IcebergTable { name: name.to_owned(), url: parsed, prefix, store, wanted, last: Mutex::new(None) })
+    }
+
+    /// Returns the newest metadata file: the one that was named, or the one of the highest number in the folder.
+    async fn newest_metadata(&self) -> Result<Path> {
+        if self.prefix.as_ref().ends_with(METADATA) {
+            return Ok(self.prefix.clone());
+        }
+        let folder = self.prefix.clone().join("metadata");
+        let files: Vec<ObjectMeta> = self.store.list(Some(&folder)).try_collect().await?;
+        let numbered = files.iter().filter_map(|file| {
+            let name = file.location.filename()?.strip_suffix(METADATA)?;
+            let name = name.strip_suffix(".gz").unwrap_or(name);
+            let number = name.strip_prefix('v').unwrap_or(name).split('-').next()?.parse::<u64>().ok()?;
+            Some((number, file.last_modified, &file.location))
+        });
+        match numbered.max() {
+            Some((_, _, newest)) => Ok(newest.clone()),
+            None => plan_err!("{folder} has no metadata file"),
+        }
+    }
+
+    async fn read(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>> {
+        let path = self.newest_metadata().await?;
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = known.filter(|_| last.as_ref().is_some_and(|last| last.metadata == path)) {
+            return Ok(Arc::clone(known));
+        }
+        let bytes = self.store.get(&path).await?.bytes().await?;
+        let metadata = if path.as_ref().ends_with(&format!(".gz{METADATA}")) {
+            let mut text = Vec::new();
+            GzDecoder::new(bytes.as_ref()).read_to_end(&mut text)?;
+            Metadata::parse(&text)?
+        } else {
+            Metadata::parse(&bytes)?
+        };
+        let root = Arc::new(self.root(&path, &metadata));
+        let (found, schema) = metadata.find(&self.wanted)?;
+        let manifests = match found {
+            Some(snapshot) => self.manifests(snapshot, &root).await?,
+            None => Vec::new(),
+        };
+        let read_before = last.as_ref().map(|last| &last.manifests);
+        let each = |manifest: &Manifest| {
+            let manifest = manifest.clone();
+            let (root, before) = (&root, read_before.and_then(|read| read.get(&manifest.path)).cloned());
+            async move {
+                let entries = match before {
+                    Some(entries) => entries,
+                    None => Arc::new(manifests::entries(&self.file(root, &manifest.path).await?, &manifest)?),
+                };
+                Ok::<_, DataFusionError>((manifest.path, entries))
+            }
+        };
+        let read = futures::stream::iter(manifests.iter().map(each)).buffered(MANIFESTS_AT_ONCE);
+        let read: Vec<(String, Arc<Vec<Entry>>)> = read.try_collect().await?;
+        let entries: Vec<&Entry> = read.iter().flat_map(|(_, entries)| entries.iter()).collect();
+        let before = last.as_ref().map_or(&[][..], |last| &last.deletes);
+        let deletes = delete_files(&root, &metadata, &entries, before)?;
+        let names = Arc::new(metadata.names()?);
+        let of = |field: &metadata::Field| Some((field.id, columns::arrow_type(&field.data_type).ok()?));
+        let types = Arc::new(schema.fields.iter().filter_map(of).collect::<HashMap<_, _>>());
+        let rows: Vec<&Entry> =
+            entries.iter().copied().filter(|entry| entry.content == Content::Rows).collect();
+        let version = found.map_or(0, |snapshot| snapshot.snapshot_id as u64);
+        let snapshot = Arc::new(snapshot_of(
+            version,
+            &root,
+            &metadata,
+            schema,
+            &rows,
+            &deletes,
+            known.map(|known| &**known),
+        )?);
+        let manifests = read.into_iter().collect();
+        let last = Last { metadata: path, manifests, deletes, root, types, names };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+        Ok(snapshot)
+    }
+
+    /// The folder with the folder of this metadata file.
+    fn root(&self, metadata_file: &Path, metadata: &Metadata) -> Root {
+        let mut parts: Vec<_> = metadata_file.parts().collect();
+        parts.truncate(parts.len().saturating_sub(2));
+        let folder = Path::from_iter(parts);
+        Root { url: self.url.clone(), folder, written: metadata.location.clone() }
+    }
+
+    async fn file(&self, root: &Root, location: &str) -> Result<Bytes> {
+        Ok(self.store.get(&root.path_of(location)?).await?.bytes().await?)
+    }
+
+    async fn manifests(&self, snapshot: &metadata::Snapshot, root: &Root) -> Result<Vec<Manifest>> {
+        if let Some(list) = &snapshot.manifest_list {
+            return manifests::list(&self.file(root, list).await?);
+        }
+        let of = |path: &String| Manifest { path: path.clone(), spec: 0, sequence: 0 };
+        Ok(snapshot.manifests.iter().map(of).collect())
+    }
+}
+
+/// The files with deleted rows. Those that were read for an earlier snapshot are not read again.
+fn delete_files(
+    root: &Root,
+    metadata: &Metadata,
+    entries: &[&Entry],
+    before: &[Arc<DeleteFile>],
+) -> Result<Vec<Arc<DeleteFile>>> {
+    let deletes = entries.iter().filter(|entry| entry.content != Content::Rows);
+    let file = |entry: &&Entry| {
+        let path = root.path_of(&entry.path)?;
+        let fields = metadata.partition_fields(entry.spec)?;
+        let everywhere = fields.iter().all(|field| field.transform == "void");
+        let file = DeleteFile::new((*entry).clone(), path, everywhere)?;
+        let known = before.iter().find(|known| ***known == file);
+        Ok(known.map_or_else(|| Arc::new(file), Arc::clone))
+    };
+    deletes.map(file).collect()
+}
+
+/// Translates a snapshot.
+fn snapshot_of(
+    version: u64,
+    root: &Root,
+    metadata: &Metadata,
+    schema: &metadata::Schema,
+    rows: &[&Entry],
+    deletes: &[Arc<DeleteFile>],
+    known: Option<&Snapshot>,
+) -> Result<Snapshot> {
+    let mut fields: Vec<FieldRef> = Vec::new();
+    let mut unreadable: Vec<Option<String>> = Vec::new();
+    for field in &schema.fields {
+        let read = columns::column(field);
+        unreadable.push(
+            read.as_ref()
+                .err()
+                .map(|error| format!("the column {}: {}", field.name, error.strip_backtrace())),
+        );
+        fields.push(read.unwrap_or_else(|_| Arc::new(Field::new(&field.name, DataType::Null, true))));
+    }
+    let constants = Constants::of(metadata, &fields, rows)?;
+    let mut layouts: Vec<(BTreeSet<i32>, Layout)> = Vec::new();
+    let listed = known.map(Snapshot::deletes).unwrap_or_default();
+    let mut files = Vec::with_capacity(rows.len());
+    for entry in rows {
+        if entry.format != "PARQUET" {
+            return not_impl_err!("the file {} is of the format {}", entry.path, entry.format);
+        }
+        let location = root.path_of(&entry.path)?;
+        let own = constants.of_file(entry)?;
+        let ids: BTreeSet<i32> = own.keys().copied().collect();
+        let layout = match layouts.iter().position(|(known, _)| *known == ids) {
+            Some(at) => at,
+            None => {
+                layouts.push((ids.clone(), layout_of(&fields, &unreadable, &ids)?));
+                layouts.len() - 1
+            }
+        };
+        let applied: Vec<Arc<DeleteFile>> = applied(deletes, entry);
+        let place = DeletesPlace::Iceberg(applied.clone());
+        let deletes = (!applied.is_empty()).then(|| match listed.get(&location) {
+            Some(known) if known.place == place => (*known).clone(),
+            _ => Deletes { place, count: counted(&applied), left: Arc::new(OnceCell::new()) },
+        });
+        let meta = file_meta(location, entry.bytes);
+        let mut file = PartitionedFile::new_from_meta(meta);
+        file.partition_values = own.into_values().collect();
+        files.push(DataFile { file, layout, rows: Some(entry.rows), deletes });
+    }
+    if layouts.is_empty() {
+        layouts.push((BTreeSet::new(), layout_of(&fields, &unreadable, &BTreeSet::new())?));
+    }
+    let bounds = fields.iter().map(|field| bounds_of(field, rows)).collect();
+    let adapters = FieldIdAdapters { names: metadata.names()?, defaults: columns::defaults(&schema.fields)? };
+    Ok(Snapshot {
+        version,
+        schema: Arc::new(Schema::new(fields.iter().map(without_id).collect::<Vec<_>>())),
+        layouts: layouts.into_iter().map(|(_, layout)| layout).collect(),
+        adapters: Some(Arc::new(adapters)),
+        files,
+        bounds,
+    })
+}
+
+/// A column as queries see it.
+fn without_id(field: &FieldRef) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_metadata(HashMap::new()))
+}
+
+/// The layout of files with constants for these columns.
+fn layout_of(
+    fields: &[FieldRef],
+    unreadable: &[Option<String>],
+    constants: &BTreeSet<i32>,
+) -> Result<Layout> {
+    let is_constant = |field: &FieldRef| id_of(field).is_some_and(|id| constants.contains(&id));
+    let readable =
+        || fields.iter().zip(unreadable).filter(|(_, reason)| reason.is_none()).map(|(field, _)| field);
+    let in_files: Vec<FieldRef> = readable().filter(|field| !is_constant(field)).cloned().collect();
+    let mut kept: Vec<FieldRef> = readable().filter(|field| is_constant(field)).cloned().collect();
+    kept.sort_by_key(id_of);
+    let stored =
+        TableSchema::builder(Arc::new(Schema::new(in_files))).with_table_partition_cols(kept).build();
+    let places = fields.iter().zip(unreadable).map(|(field, reason)| match reason {
+        Some(reason) => Ok(Err(reason.clone())),
+        None => Ok(Ok(stored.table_schema().index_of(field.name())?)),
+    });
+    let places = places.collect::<Result<Vec<Place>>>()?;
+    Ok(Layout { stored, places })
+}
+
+/// The columns by whose values files are partitioned, by the id of the specification.
+struct Constants {
+    /// The position of the field in the partition, with the column.
+    of_specs: HashMap<i32, Vec<(usize, i32, DataType)>>,
+}
+
+impl Constants {
+    fn of(metadata: &Metadata, fields: &[FieldRef], rows: &[&Entry]) -> Result<Self> {
+        let mut of_specs = HashMap::new();
+        for entry in rows {
+            if of_specs.contains_key(&entry.spec) {
+                continue;
+            }
+            let mut found = Vec::new();
+            for (at, field) in metadata.partition_fields(entry.spec)?.iter().enumerate() {
+                let column = fields.iter().find(|column| id_of(column) == Some(field.source_id));
+                if let Some(column) = column.filter(|_| field.transform == "identity") {
+                    found.push((at, field.source_id, column.data_type().clone()));
+                }
+            }
+            of_specs.insert(entry.spec, found);
+        }
+        Ok(Constants { of_specs })
+    }
+
+    /// The constants of a file, by the id of the column.
+    fn of_file(&self, entry: &Entry) -> Result<std::collections::BTreeMap<i32, ScalarValue>> {
+        let of = |(at, id, data_type): &(usize, i32, DataType)| {
+            let Some(value) = entry.partition.get(*at) else {
+                return exec_err!("the partition of {} has {} values", entry.path, entry.partition.len());
+            };
+            Ok((*id, value.cast_to(data_type)?))
+        };
+        self.of_specs[&entry.spec].iter().map(of).collect()
+    }
+}
+
+/// The files whose deletes apply to a file. A vector takes the place of files with positions.
+fn applied(deletes: &[Arc<DeleteFile>], data: &Entry) -> Vec<Arc<DeleteFile>> {
+    let applied: Vec<_> = deletes.iter().filter(|deletes| deletes.applies_to(data)).cloned().collect();
+    let vector = applied.iter().any(|file| file.is_vector());
+    let kept = |file: &Arc<DeleteFile>| !vector || file.is_vector() || file.entry.content == Content::Values;
+    applied.into_iter().filter(kept).collect()
+}
+
+/// The number of deleted rows, where it follows from manifests.
+fn counted(applied: &[Arc<DeleteFile>]) -> Option<u64> {
+    match applied {
+        [only] if only.is_vector() => Some(only.entry.rows),
+        _ => None,
+    }
+}
+
+/// The bounds of a column.
+fn bounds_of(field: &FieldRef, rows: &[&Entry]) -> Bounds {
+    let Some(id) = id_of(field) else { return Bounds::default() };
+    let of = field.data_type();
+    let float = of.is_floating();
+    // NaN is above all numbers in DataFusion, and writers leave it out.
+    let without_nan = |entry: &Entry| !float || entry.nans.get(&id) == Some(&0);
+    let min = rows.iter().map(|entry| values::from_bytes(entry.lower.get(&id)?, of).map(values::lower));
+    let max = rows.iter().map(|entry| {
+        let bytes = entry.upper.get(&id).filter(|_| without_nan(entry))?;
+        values::from_bytes(bytes, of).map(values::upper)
+    });
+    let nulls = rows.iter().map(|entry| entry.nulls.get(&id).and_then(|nulls| u64::try_from(*nulls).ok()));
+    Bounds {
+        min: values::array(min.collect(), of),
+        max: values::array(max.collect(), of),
+        nulls: Some(nulls.collect()),
+    }
+}
+
+#[async_trait]
+impl Source for IcebergTable {
+    async fn snapshot(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>> {
+        self.read(known).await.map_err(|error| error.context(format!("the Iceberg table {}", self.name)))
+    }
+
+    async fn without_deleted(&self, file: &DataFile, deletes: &Deletes) -> Result<PartitionedFile> {
+        let meta = &file.file.object_meta;
+        let path = &meta.location;
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (DeletesPlace::Iceberg(applied), Some(last), Some(rows)) = (&deletes.place, last, file.rows)
+        else {
+            return exec_err!("{path} has deletes of another format");
+        };
+        let mut positions = RoaringTreemap::new();
+        for file in applied {
+            match file.entry.content {
+                Content::Values => {
+                    let data = (path, meta.size);
+                    file.add_matching(&self.store, data, &last.types, &last.names, &mut positions).await?;
+                }
+                _ => file.add_positions(&self.store, path, &last.root, &mut positions).await?,
+            }
+        }
+        let Some(selection) = rows_left(positions, rows) else {
+            return exec_err!("deleted positions of {path} exceed the file's {rows} rows");
+        };
+        Ok(file.file.clone().with_extension(ParquetRowSelection::new(selection)))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
