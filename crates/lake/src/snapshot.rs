@@ -1,6 +1,8 @@
 //! One version of a table, in the terms of all formats.
 
+use std::any::Any;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, UInt64Array};
@@ -15,7 +17,6 @@ use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
 use tokio::sync::OnceCell;
 
 use crate::field_ids::id_of;
-use crate::iceberg::DeleteFile;
 
 /// One version of a table.
 #[derive(Clone, Debug)]
@@ -63,20 +64,23 @@ pub(crate) struct DataFile {
 #[derive(Clone, Debug)]
 pub(crate) struct Deletes {
     /// The place where they are listed. Two lists with one place are equal.
-    pub(crate) place: DeletesPlace,
+    pub(crate) place: Arc<dyn DeletesPlace>,
     /// Their number, if the table says it.
     pub(crate) count: Option<u64>,
     /// The file with the rows that are left, once the list was read.
     pub(crate) left: Arc<OnceCell<PartitionedFile>>,
 }
 
-/// The place where deleted rows are listed.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum DeletesPlace {
-    /// A vector of a Delta table.
-    Delta(Box<delta_kernel::scan::state::DvInfo>),
-    /// Files of an Iceberg table.
-    Iceberg(Vec<Arc<DeleteFile>>),
+/// The place where deleted rows are listed, in the terms of a format.
+pub(crate) trait DeletesPlace: Any + fmt::Debug + Send + Sync {
+    /// Returns whether the list of both places is the same.
+    fn is(&self, other: &dyn DeletesPlace) -> bool;
+}
+
+impl<T: Any + PartialEq + fmt::Debug + Send + Sync> DeletesPlace for T {
+    fn is(&self, other: &dyn DeletesPlace) -> bool {
+        (other as &dyn Any).downcast_ref::<T>() == Some(self)
+    }
 }
 
 /// Facts about one column in all files. An absent array or value is not known.
@@ -93,6 +97,21 @@ pub(crate) struct Bounds {
 /// What is known of a file that a table lists: files of a path do not change.
 pub(crate) fn file_meta(location: Path, size: u64) -> ObjectMeta {
     ObjectMeta { location, last_modified: Default::default(), size, e_tag: None, version: None }
+}
+
+impl Deletes {
+    /// Deleted rows that are listed in this place, unless they are known.
+    pub(crate) fn of<P: DeletesPlace>(place: P, count: Option<u64>, known: Option<&&Deletes>) -> Self {
+        match known {
+            Some(known) if place.is(&*known.place) => (*known).clone(),
+            _ => Deletes { place: Arc::new(place), count, left: Arc::new(OnceCell::new()) },
+        }
+    }
+
+    /// The place in the terms of a format.
+    pub(crate) fn place<P: DeletesPlace>(&self) -> Option<&P> {
+        (&*self.place as &dyn Any).downcast_ref()
+    }
 }
 
 impl Layout {

@@ -18,12 +18,11 @@ use delta_kernel::engine::arrow_data::ArrowEngineData;
 use delta_kernel::scan::state::ScanFile;
 use delta_kernel::scan::{PartitionValuesOptions, Scan, StatsOptions};
 use delta_kernel::{Engine, KernelResult, SnapshotRef};
-use tokio::sync::OnceCell;
 use url::Url;
 
 use super::columns::Columns;
 use super::log::ReadError;
-use crate::snapshot::{Bounds, DataFile, Deletes, DeletesPlace, Layout, Snapshot, file_meta};
+use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Snapshot, file_meta};
 
 /// Digits that a double has at least.
 const DIGITS_OF_DOUBLE: u8 = 15;
@@ -99,12 +98,10 @@ fn data_file(root: &Url, file: &ScanFile, listed: &HashMap<&Path, &Deletes>) -> 
     }
     let location = Path::from_url_path(url.path()).map_err(|error| wrong(&error.to_string()))?;
     let size = u64::try_from(file.size).map_err(|_| wrong("has a negative size"))?;
-    let place = DeletesPlace::Delta(Box::new(file.dv_info.clone()));
     let deletes = match file.dv_info.cardinality()? {
-        Some(count) if count > 0 => match listed.get(&location) {
-            Some(known) if known.place == place => Some((*known).clone()),
-            _ => Some(Deletes { place, count: Some(count), left: Arc::new(OnceCell::new()) }),
-        },
+        Some(count) if count > 0 => {
+            Some(Deletes::of(file.dv_info.clone(), Some(count), listed.get(&location)))
+        }
         _ => None,
     };
     let meta = file_meta(location, size);

@@ -13,6 +13,7 @@ use datafusion::datasource::listing::{ListingTableUrl, PartitionedFile};
 use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::object_store::ObjectStore;
 use delta_kernel::history_manager::{HistoryCommitType, latest_version_as_of};
+use delta_kernel::scan::state::DvInfo;
 use delta_kernel::{Engine, KernelError, SnapshotRef};
 use delta_kernel_default_engine::DefaultEngineBuilder;
 use delta_kernel_default_engine::executor::tokio::TokioBackgroundExecutor;
@@ -21,7 +22,7 @@ use url::Url;
 use super::{columns, files};
 use crate::deleted_rows::rows_left;
 use crate::options::Wanted;
-use crate::snapshot::{DataFile, Deletes, DeletesPlace, Snapshot};
+use crate::snapshot::{DataFile, Deletes, Snapshot};
 use crate::table::Source;
 
 /// The log of a table.
@@ -165,7 +166,7 @@ impl Source for DeltaLog {
         let Some(rows) = file.rows else {
             return exec_err!("the log has deleted rows of {path}, but not the file's number of rows");
         };
-        let DeletesPlace::Delta(vector) = deletes.place.clone() else {
+        let Some(vector) = deletes.place::<DvInfo>().cloned() else {
             return internal_err!("{path} has deletes of another format");
         };
         let (engine, root) = (Arc::clone(&self.engine), self.root.clone());

@@ -36,7 +36,7 @@ const POSITION: i32 = 2_147_483_545;
 const VECTOR: [u8; 4] = [0xd1, 0xd3, 0x39, 0x64];
 
 /// A file with deleted rows of others. It is read once.
-pub(crate) struct DeleteFile {
+pub(super) struct DeleteFile {
     pub(super) entry: Entry,
     path: Path,
     /// Whether values are deleted in files of all partitions.

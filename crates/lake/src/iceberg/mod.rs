@@ -22,7 +22,6 @@ use datafusion::logical_expr::CreateExternalTable;
 
 use crate::options::{Options, Words};
 use crate::table::LakeTable;
-pub(crate) use deletes::DeleteFile;
 use snapshots::IcebergTable;
 
 /// The name of the format in `STORED AS`.

@@ -16,7 +16,6 @@ use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use flate2::read::GzDecoder;
 use futures::{StreamExt, TryStreamExt};
 use roaring::RoaringTreemap;
-use tokio::sync::OnceCell;
 use url::Url;
 
 use super::deletes::DeleteFile;
@@ -27,7 +26,7 @@ use super::{columns, values};
 use crate::deleted_rows::rows_left;
 use crate::field_ids::{FieldIdAdapters, id_of};
 use crate::options::Wanted;
-use crate::snapshot::{Bounds, DataFile, Deletes, DeletesPlace, Layout, Place, Snapshot, file_meta};
+use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Place, Snapshot, file_meta};
 use crate::table::Source;
 
 /// Manifests that are read at the same time.
@@ -233,11 +232,10 @@ fn snapshot_of(
                 layouts.len() - 1
             }
         };
-        let applied: Vec<Arc<DeleteFile>> = applied(deletes, entry);
-        let place = DeletesPlace::Iceberg(applied.clone());
-        let deletes = (!applied.is_empty()).then(|| match listed.get(&location) {
-            Some(known) if known.place == place => (*known).clone(),
-            _ => Deletes { place, count: counted(&applied), left: Arc::new(OnceCell::new()) },
+        let applied = applied(deletes, entry);
+        let deletes = (!applied.is_empty()).then(|| {
+            let count = counted(&applied);
+            Deletes::of(applied, count, listed.get(&location))
         });
         let meta = file_meta(location, entry.bytes);
         let mut file = PartitionedFile::new_from_meta(meta);
@@ -369,8 +367,8 @@ impl Source for IcebergTable {
         let meta = &file.file.object_meta;
         let path = &meta.location;
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (DeletesPlace::Iceberg(applied), Some(last), Some(rows)) = (&deletes.place, last, file.rows)
-        else {
+        let applied = deletes.place::<Vec<Arc<DeleteFile>>>();
+        let (Some(applied), Some(last), Some(rows)) = (applied, last, file.rows) else {
             return exec_err!("{path} has deletes of another format");
         };
         let mut positions = RoaringTreemap::new();
