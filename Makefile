@@ -53,9 +53,9 @@ test: style model-check ## Everything that must pass: check, tests, docs
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory packaging/tests
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
 		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
-	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory duckdb-test postgresql-answers-test \
-		files-test lake-test serve-test serve-page-test \
-		python BUILD="$(CARGO) build $(CHECKED) --bin coscan" \
+	@if command -v python3 >/dev/null; then $(CARGO) build $(CHECKED) --bin coscan && \
+		$(MAKE) --no-print-directory --jobs 2 --output-sync=target engines-test readers-test BUILD=true && \
+		$(MAKE) --no-print-directory serve-test serve-page-test python BUILD=true \
 		BUILD_OPTIONS="--config $(CURDIR)/.cargo/checked.toml --locked --release"; else \
 		echo "left out, the comparisons with other engines and readers, the tests of coscan serve, of its page and of the Python package:" \
 			"python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
@@ -148,6 +148,13 @@ COSTS ?= cached
 postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbench or many
 	$(CARGO) build --locked --release -p coscan-postgres
 	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.costs $(COSTS)
+
+# Comparisons that do not depend on time, so that two run side by side. Those of a line share an environment.
+.PHONY: engines-test readers-test
+engines-test:
+	@$(MAKE) --no-print-directory --jobs 1 duckdb-test postgresql-answers-test
+readers-test:
+	@$(MAKE) --no-print-directory --jobs 1 files-test lake-test
 
 # DuckDB comes into an environment below the target directory. COSCAN_REQUIRE_ALL=1 makes it a failure if it does not.
 .PHONY: duckdb-test
