@@ -34,7 +34,7 @@ demo: tools ## Run the workload of the 2007 paper under every policy (19 minutes
 	@mkdir -p $(DATA)
 	$(COSCAN) bench paper $(DEMO_TABLE) $(DEMO_LIMITS) --seeds $(SEEDS) --svg $(DATA)/loads.svg
 
-# The crates of the workspace with overflow checks and debug assertions, and everything compiled in half the time: see
+# The crates of the workspace with overflow checks and debug assertions, and everything compiled in less time: see
 # .cargo/checked.toml.
 CHECKED = --config .cargo/checked.toml --locked --release --workspace
 
