@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, not_impl_err};
 use datafusion::datasource::listing::PartitionedFile;
@@ -287,7 +287,7 @@ impl Columns {
         let all = builder.schema().fields();
         let position = |wanted: &i32| all.iter().position(|field| id(field) == Some(*wanted));
         let positions: Vec<Option<usize>> = ids.iter().map(position).collect();
-        let found = positions.iter().map(|at| at.map(|at| Arc::new(Field::clone(&all[at])))).collect();
+        let found = positions.iter().map(|at| at.map(|at| Arc::clone(&all[at]))).collect();
         let mask = ProjectionMask::roots(builder.parquet_schema(), positions.iter().flatten().copied());
         let stream = builder.with_projection(mask).build()?;
         Ok(Columns { found, stream, rows: 0 })

@@ -43,11 +43,10 @@ pub(super) struct IcebergTable {
     prefix: Path,
     store: Arc<dyn ObjectStore>,
     wanted: Wanted,
-    last: Mutex<Option<Last>>,
+    last: Mutex<Option<Arc<Last>>>,
 }
 
 /// What was read for the last snapshot.
-#[derive(Clone)]
 struct Last {
     metadata: Path,
     /// Files by manifest, which does not change.
@@ -55,7 +54,7 @@ struct Last {
     deletes: Vec<Arc<DeleteFile>>,
     root: Arc<Root>,
     types: Arc<HashMap<i32, DataType>>,
-    names: Arc<HashMap<Vec<String>, i32>>,
+    adapters: Arc<FieldIdAdapters>,
 }
 
 impl std::fmt::Debug for IcebergTable {
@@ -95,9 +94,13 @@ impl IcebergTable {
         }
     }
 
+    fn last(&self) -> Option<Arc<Last>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     async fn read(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>> {
         let path = self.newest_metadata().await?;
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last = self.last();
         if let Some(known) = known.filter(|_| last.as_ref().is_some_and(|last| last.metadata == path)) {
             return Ok(Arc::clone(known));
         }
@@ -132,24 +135,20 @@ impl IcebergTable {
         let entries: Vec<&Entry> = read.iter().flat_map(|(_, entries)| entries.iter()).collect();
         let before = last.as_ref().map_or(&[][..], |last| &last.deletes);
         let deletes = delete_files(&root, &metadata, &entries, before)?;
-        let names = Arc::new(metadata.names()?);
+        let adapters =
+            FieldIdAdapters { names: metadata.names()?, defaults: columns::defaults(&schema.fields)? };
+        let adapters = Arc::new(adapters);
         let of = |field: &metadata::Field| Some((field.id, columns::arrow_type(&field.data_type).ok()?));
         let types = Arc::new(schema.fields.iter().filter_map(of).collect::<HashMap<_, _>>());
         let rows: Vec<&Entry> =
             entries.iter().copied().filter(|entry| entry.content == Content::Rows).collect();
-        let version = found.map_or(0, |snapshot| snapshot.snapshot_id as u64);
-        let snapshot = Arc::new(snapshot_of(
-            version,
-            &root,
-            &metadata,
-            schema,
-            &rows,
-            &deletes,
-            known.map(|known| &**known),
-        )?);
+        let known = known.map(|known| &**known);
+        let found = (found, schema);
+        let snapshot = snapshot_of(&root, &metadata, found, &rows, &deletes, &adapters, known)?;
+        let snapshot = Arc::new(snapshot);
         let manifests = read.into_iter().collect();
-        let last = Last { metadata: path, manifests, deletes, root, types, names };
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+        let last = Last { metadata: path, manifests, deletes, root, types, adapters };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(last));
         Ok(snapshot)
     }
 
@@ -193,14 +192,14 @@ fn delete_files(
     deletes.map(file).collect()
 }
 
-/// Translates a snapshot.
+/// Translates a snapshot with its columns.
 fn snapshot_of(
-    version: u64,
     root: &Root,
     metadata: &Metadata,
-    schema: &metadata::Schema,
+    (found, schema): (Option<&metadata::Snapshot>, &metadata::Schema),
     rows: &[&Entry],
     deletes: &[Arc<DeleteFile>],
+    adapters: &Arc<FieldIdAdapters>,
     known: Option<&Snapshot>,
 ) -> Result<Snapshot> {
     let mut fields: Vec<FieldRef> = Vec::new();
@@ -246,12 +245,11 @@ fn snapshot_of(
         layouts.push((BTreeSet::new(), layout_of(&fields, &unreadable, &BTreeSet::new())?));
     }
     let bounds = fields.iter().map(|field| bounds_of(field, rows)).collect();
-    let adapters = FieldIdAdapters { names: metadata.names()?, defaults: columns::defaults(&schema.fields)? };
     Ok(Snapshot {
-        version,
+        version: found.map_or(0, |snapshot| snapshot.snapshot_id as u64),
         schema: Arc::new(Schema::new(fields.iter().map(without_id).collect::<Vec<_>>())),
         layouts: layouts.into_iter().map(|(_, layout)| layout).collect(),
-        adapters: Some(Arc::new(adapters)),
+        adapters: Some(Arc::clone(adapters) as _),
         files,
         bounds,
     })
@@ -366,7 +364,7 @@ impl Source for IcebergTable {
     async fn without_deleted(&self, file: &DataFile, deletes: &Deletes) -> Result<PartitionedFile> {
         let meta = &file.file.object_meta;
         let path = &meta.location;
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last = self.last();
         let applied = deletes.place::<Vec<Arc<DeleteFile>>>();
         let (Some(applied), Some(last), Some(rows)) = (applied, last, file.rows) else {
             return exec_err!("{path} has deletes of another format");
@@ -376,7 +374,8 @@ impl Source for IcebergTable {
             match file.entry.content {
                 Content::Values => {
                     let data = (path, meta.size);
-                    file.add_matching(&self.store, data, &last.types, &last.names, &mut positions).await?;
+                    file.add_matching(&self.store, data, &last.types, &last.adapters.names, &mut positions)
+                        .await?;
                 }
                 _ => file.add_positions(&self.store, path, &last.root, &mut positions).await?,
             }

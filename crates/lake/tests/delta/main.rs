@@ -2,6 +2,8 @@
 //! `written.rs` has tables of another writer.
 
 mod log;
+#[path = "../support/mod.rs"]
+mod support;
 mod written;
 
 use std::sync::Arc;
@@ -11,36 +13,14 @@ use std::time::Duration;
 use coscan_datafusion::CoscanContext;
 use datafusion::arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, StringArray};
 use datafusion::arrow::datatypes::Int64Type;
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
 use log::{Log, column, mapped, metadata, plain, remove, without};
 use serde_json::json;
-
-fn context() -> CoscanContext {
-    let coscan = CoscanContext::builder().policy("relevance").set("small_table_bytes", "0");
-    let coscan = coscan.set("share_results", "false").build().expect("a context");
-    coscan_lake::install(&coscan.ctx);
-    coscan
-}
+use support::{context, rows};
 
 async fn declare(coscan: &CoscanContext, name: &str, location: &str, options: &str) -> Result<()> {
     let sql = format!("CREATE EXTERNAL TABLE {name} STORED AS DELTA LOCATION '{location}' {options}");
     coscan.sql(&sql).await?.collect().await.map(|_| ())
-}
-
-async fn rows(coscan: &CoscanContext, sql: &str) -> Result<Vec<String>> {
-    let batches = coscan.sql(sql).await?.collect().await?;
-    let options = FormatOptions::default().with_null("NULL");
-    let mut rows = Vec::new();
-    for batch in &batches {
-        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        for row in 0..batch.num_rows() {
-            let values: Vec<String> = columns.iter().map(|column| column.value(row).to_string()).collect();
-            rows.push(values.join(" | "));
-        }
-    }
-    Ok(rows)
 }
 
 async fn error(coscan: &CoscanContext, sql: &str) -> String {

@@ -1,16 +1,12 @@
 //! Iceberg tables that Spark has written (`spark/make.py`), with the rows that Spark reads of them. The tables were
 //! copied after they were written, so that their metadata name other places.
 
-use coscan_datafusion::CoscanContext;
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::common::Result;
+#[path = "../support/mod.rs"]
+mod support;
 
-fn context() -> CoscanContext {
-    let coscan = CoscanContext::builder().policy("relevance").set("small_table_bytes", "0");
-    let coscan = coscan.set("share_results", "false").build().expect("a context");
-    coscan_lake::install(&coscan.ctx);
-    coscan
-}
+use coscan_datafusion::CoscanContext;
+use datafusion::common::Result;
+use support::{context, rows};
 
 fn place(name: &str) -> String {
     format!("{}/tests/iceberg/spark/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -25,21 +21,6 @@ async fn table(name: &str, options: &str) -> CoscanContext {
     let coscan = context();
     declare(&coscan, "t", &place(name), options).await.expect("a table");
     coscan
-}
-
-async fn rows(coscan: &CoscanContext, sql: &str) -> Result<Vec<String>> {
-    let batches = coscan.sql(sql).await?.collect().await?;
-    let options = FormatOptions::default().with_null("NULL");
-    let mut rows = Vec::new();
-    for batch in &batches {
-        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        for row in 0..batch.num_rows() {
-            let values: Vec<String> = columns.iter().map(|column| column.value(row).to_string()).collect();
-            rows.push(values.join(" | "));
-        }
-    }
-    Ok(rows)
 }
 
 async fn found(coscan: &CoscanContext, sql: &str) -> Vec<String> {
