@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use async_trait::async_trait;
 use coscan_datafusion::CoscanContext;
+use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -162,13 +162,12 @@ struct Planner {
     reasons: Arc<Reasons>,
 }
 
-#[async_trait]
 impl QueryPlanner for Planner {
-    async fn create_physical_plan(
-        &self,
-        plan: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    boxed!(Planner::plan as create_physical_plan);
+}
+
+impl Planner {
+    async fn plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         let reason = match reason_against(plan)? {
             Some(reason) => reason.to_owned(),
             None => match self.planned(plan, session).await {

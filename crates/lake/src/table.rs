@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use coscan_datafusion::once_in_statement;
+use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
@@ -119,7 +120,6 @@ impl LakeTable {
     }
 }
 
-#[async_trait]
 impl TableProvider for LakeTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.current().0.schema)
@@ -133,7 +133,11 @@ impl TableProvider for LakeTable {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 
-    async fn scan(
+    boxed!(LakeTable::plan as scan);
+}
+
+impl LakeTable {
+    async fn plan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,

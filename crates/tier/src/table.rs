@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Constraints, DataFusionError, Result, Statistics, plan_err};
@@ -51,9 +51,12 @@ impl TierTables {
     }
 }
 
-#[async_trait]
 impl TableProviderFactory for TierTables {
-    async fn create(
+    boxed!(TierTables::table as create);
+}
+
+impl TierTables {
+    async fn table(
         &self,
         state: &dyn Session,
         command: &CreateExternalTable,
@@ -83,7 +86,6 @@ impl TableProviderFactory for TierTables {
 #[derive(Debug)]
 struct TierTable(Arc<dyn TableProvider>);
 
-#[async_trait]
 impl TableProvider for TierTable {
     fn schema(&self) -> SchemaRef {
         self.0.schema()
@@ -113,7 +115,11 @@ impl TableProvider for TierTable {
         self.0.statistics()
     }
 
-    async fn scan(
+    boxed!(TierTable::plan as scan);
+}
+
+impl TierTable {
+    async fn plan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,

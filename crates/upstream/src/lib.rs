@@ -13,8 +13,10 @@
 //! | `canonical_floats` | NaN and zero with the sign bit |
 //! | `session` | the list of all rules in their order, [`STEPS`], from which sessions are built |
 //! | [`one_input`] | a plan node with one input, for this crate and others |
+//! | [`boxed!`] | methods of DataFusion's traits that compile in little time |
 #![deny(missing_docs)]
 
+mod boxed;
 mod canonical_floats;
 mod logical;
 pub mod one_input;
@@ -24,6 +26,7 @@ mod session;
 pub mod statement;
 pub mod walk;
 
+pub use boxed::Boxed;
 pub use logical::float_extrema::{FloatExtremum, NAMES as FLOAT_EXTREMA};
 pub use logical::join_settings::compares_sorted;
 pub use logical::lasting_casts::digits;

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::execution::context::QueryPlanner;
@@ -16,6 +15,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+use crate::boxed;
 use crate::canonical_floats::{CanonicalScans, with_canonical_computed};
 use crate::logical::computed_keys::with_computed_keys;
 use crate::logical::constant_keys::without_constant_keys;
@@ -325,13 +325,12 @@ pub fn with_mended_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
 #[derive(Debug)]
 struct Plain;
 
-#[async_trait]
 impl QueryPlanner for Plain {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    boxed!(Plain::plan as create_physical_plan);
+}
+
+impl Plain {
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await
     }
 }

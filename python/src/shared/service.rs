@@ -21,6 +21,7 @@ use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
 use datafusion::common::{DataFusionError, Result, config_datafusion_err, internal_err, plan_datafusion_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt};
 use serde::Serialize;
 use tonic::{Request as Asked, Response, Status, Streaming};
@@ -40,8 +41,21 @@ pub(super) struct Shared {
     pub(super) start: Start,
 }
 
-impl Shared {
+/// What requests need of the host. Without a trait object the compiler would look through the types of all plans for the
+/// future of each request: see `coscan_upstream::boxed`.
+pub(super) trait Host: Send + Sync {
+    /// The host's engine.
+    fn core(&self) -> &Core;
+
     /// Opens a session for a client in this folder.
+    fn session(&self, start: &Start, folder: PathBuf) -> Result<Session>;
+}
+
+impl Host for Shared {
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
     fn session(&self, start: &Start, folder: PathBuf) -> Result<Session> {
         self.check(start)?;
         let base = self.core.coscan().map_err(|error| DataFusionError::Internal(error.to_string()))?;
@@ -58,7 +72,9 @@ impl Shared {
         coscan.ctx.register_catalog(CATALOG, Arc::new(catalog));
         Ok(Session { coscan, folder, statements: Mutex::default(), next: AtomicU64::new(1) })
     }
+}
 
+impl Shared {
     /// An engine has one set of settings.
     fn check(&self, wanted: &Start) -> Result<()> {
         let own: HashMap<_, _> = self.start.settings.iter().map(|(name, value)| (name, value)).collect();
@@ -166,7 +182,7 @@ fn answer(value: &impl Serialize) -> Result<Vec<Answer>> {
 }
 
 /// The service of all connections. Each request comes with the slot of its connection.
-pub(super) struct Service(pub(super) Arc<Shared>);
+pub(super) struct Service(pub(super) Arc<dyn Host>);
 
 impl Service {
     /// Runs the future on the engine's threads.
@@ -174,9 +190,94 @@ impl Service {
         &self,
         future: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T, Status> {
-        let (receiver, _running) = self.0.core.begin(future).map_err(|error| broken(&error))?;
+        let (receiver, _running) = self.0.core().begin(future).map_err(|error| broken(&error))?;
         let done = receiver.recv_async().await.map_err(|error| broken(&error))?;
         done.map_err(|error| status(&error))
+    }
+
+    fn act(&self, asked: Asked<Action>) -> BoxFuture<'_, Result<Response<Streamed<Answer>>, Status>> {
+        Box::pin(async move {
+            let slot = slot(&asked)?;
+            let action = asked.into_inner();
+            if action.r#type != ACTION {
+                return Err(broken(&format!("there is no action {}", action.r#type)));
+            }
+            let asked: Request = request(&action.body)?;
+            let shared = Arc::clone(&self.0);
+            let answers = self
+                .on_threads(async move {
+                    if let Request::Open { start, folder } = asked {
+                        let session = shared.session(&start, folder)?;
+                        return match slot.set(session) {
+                            Ok(()) => answer(&std::process::id()),
+                            Err(_) => internal_err!("the session is open"),
+                        };
+                    }
+                    session_of(&slot)?.carried_out(asked).await
+                })
+                .await?;
+            let answers: Streamed<Answer> = Box::pin(futures::stream::iter(answers.into_iter().map(Ok)));
+            Ok(Response::new(answers))
+        })
+    }
+
+    fn rows(&self, asked: Asked<Ticket>) -> BoxFuture<'_, Result<Response<Streamed<FlightData>>, Status>> {
+        Box::pin(async move {
+            let slot = slot(&asked)?;
+            let wanted: Wanted = request(&asked.into_inner().ticket)?;
+            let batches = self.on_threads(async move { session_of(&slot)?.opened(wanted).await }).await?;
+            let schema = batches.schema();
+            let (receiver, running) =
+                self.0.core().stream(async move { Ok(batches) }).map_err(|error| broken(&error))?;
+            // The statement ends with the stream.
+            let rows = futures::stream::unfold((receiver, Some(running)), async |(receiver, running)| {
+                running.as_ref()?;
+                match receiver.recv_async().await {
+                    Ok(Ok(Some(batch))) => Some((Ok(batch), (receiver, running))),
+                    Ok(Ok(None)) => None,
+                    Ok(Err(error)) => Some((Err(FlightError::from(status(&error))), (receiver, None))),
+                    Err(error) => Some((Err(FlightError::from(broken(&error))), (receiver, None))),
+                }
+            });
+            let encoded = FlightDataEncoderBuilder::new()
+                .with_schema(schema)
+                .with_dictionary_handling(DictionaryHandling::Resend)
+                .build(rows)
+                .map_err(Status::from);
+            let rows: Streamed<FlightData> = Box::pin(encoded);
+            Ok(Response::new(rows))
+        })
+    }
+
+    /// Registers rows as a table. The descriptor has its name.
+    fn put(
+        &self,
+        asked: Asked<Streaming<FlightData>>,
+    ) -> BoxFuture<'_, Result<Response<Streamed<PutResult>>, Status>> {
+        Box::pin(async move {
+            let slot = slot(&asked)?;
+            let mut data = asked.into_inner().peekable();
+            let first = Pin::new(&mut data).peek().await;
+            let descriptor = match first {
+                Some(Ok(first)) => first.flight_descriptor.clone(),
+                _ => None,
+            };
+            let Some(FlightDescriptor { path, .. }) = descriptor else {
+                return Err(broken(&"rows without a name"));
+            };
+            let [name] = path.as_slice() else { return Err(broken(&"rows without a name")) };
+            let mut rows = FlightRecordBatchStream::new_from_flight_data(data.map_err(FlightError::from));
+            let mut batches = Vec::new();
+            while let Some(batch) = rows.try_next().await.map_err(|error| broken(&error))? {
+                batches.push(batch);
+            }
+            let schema = rows.schema().cloned().ok_or_else(|| broken(&"rows without a schema"))?;
+            session_of(&slot)
+                .and_then(|session| session::register_batches(&session.coscan, name, schema, batches))
+                .map_err(|error| status(&error))?;
+            let answers: Streamed<PutResult> = Box::pin(futures::stream::empty());
+            Ok(Response::new(answers))
+        })
     }
 }
 
@@ -209,79 +310,18 @@ impl FlightService for Service {
     type DoExchangeStream = Streamed<FlightData>;
 
     async fn do_action(&self, asked: Asked<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        let slot = slot(&asked)?;
-        let action = asked.into_inner();
-        if action.r#type != ACTION {
-            return Err(broken(&format!("there is no action {}", action.r#type)));
-        }
-        let asked: Request = request(&action.body)?;
-        let shared = Arc::clone(&self.0);
-        let answers = self
-            .on_threads(async move {
-                if let Request::Open { start, folder } = asked {
-                    let session = shared.session(&start, folder)?;
-                    return match slot.set(session) {
-                        Ok(()) => answer(&std::process::id()),
-                        Err(_) => internal_err!("the session is open"),
-                    };
-                }
-                session_of(&slot)?.carried_out(asked).await
-            })
-            .await?;
-        Ok(Response::new(Box::pin(futures::stream::iter(answers.into_iter().map(Ok)))))
+        self.act(asked).await
     }
 
     async fn do_get(&self, asked: Asked<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
-        let slot = slot(&asked)?;
-        let wanted: Wanted = request(&asked.into_inner().ticket)?;
-        let batches = self.on_threads(async move { session_of(&slot)?.opened(wanted).await }).await?;
-        let schema = batches.schema();
-        let (receiver, running) =
-            self.0.core.stream(async move { Ok(batches) }).map_err(|error| broken(&error))?;
-        // The statement ends with the stream.
-        let rows = futures::stream::unfold((receiver, Some(running)), async |(receiver, running)| {
-            running.as_ref()?;
-            match receiver.recv_async().await {
-                Ok(Ok(Some(batch))) => Some((Ok(batch), (receiver, running))),
-                Ok(Ok(None)) => None,
-                Ok(Err(error)) => Some((Err(FlightError::from(status(&error))), (receiver, None))),
-                Err(error) => Some((Err(FlightError::from(broken(&error))), (receiver, None))),
-            }
-        });
-        let encoded = FlightDataEncoderBuilder::new()
-            .with_schema(schema)
-            .with_dictionary_handling(DictionaryHandling::Resend)
-            .build(rows)
-            .map_err(Status::from);
-        Ok(Response::new(Box::pin(encoded)))
+        self.rows(asked).await
     }
 
-    /// Registers rows as a table. The descriptor has its name.
     async fn do_put(
         &self,
         asked: Asked<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoPutStream>, Status> {
-        let slot = slot(&asked)?;
-        let mut data = asked.into_inner().peekable();
-        let first = Pin::new(&mut data).peek().await;
-        let descriptor = match first {
-            Some(Ok(first)) => first.flight_descriptor.clone(),
-            _ => None,
-        };
-        let Some(FlightDescriptor { path, .. }) = descriptor else {
-            return Err(broken(&"rows without a name"));
-        };
-        let [name] = path.as_slice() else { return Err(broken(&"rows without a name")) };
-        let mut rows = FlightRecordBatchStream::new_from_flight_data(data.map_err(FlightError::from));
-        let mut batches = Vec::new();
-        while let Some(batch) = rows.try_next().await.map_err(|error| broken(&error))? {
-            batches.push(batch);
-        }
-        let schema = rows.schema().cloned().ok_or_else(|| broken(&"rows without a schema"))?;
-        session_of(&slot)
-            .and_then(|session| session::register_batches(&session.coscan, name, schema, batches))
-            .map_err(|error| status(&error))?;
-        Ok(Response::new(Box::pin(futures::stream::empty())))
+        self.put(asked).await
     }
 
     async fn handshake(

@@ -52,7 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "coscan-tier",
         &["coscan-datafusion", "coscan-engine", "coscan-media", "coscan-parquet", "coscan-upstream"],
     ),
-    ("coscan-lake", &["coscan-datafusion"]),
+    ("coscan-lake", &["coscan-datafusion", "coscan-upstream"]),
     ("coscan-server", &["coscan-datafusion", "coscan-engine", "coscan-upstream", "coscan-tier"]),
     ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion", "coscan-upstream"]),
     (
@@ -78,7 +78,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "coscan-trace",
         ],
     ),
-    ("coscan-python", &["coscan-cli", "coscan-datafusion", "coscan-engine", "coscan-lake"]),
+    (
+        "coscan-python",
+        &["coscan-cli", "coscan-datafusion", "coscan-engine", "coscan-lake", "coscan-upstream"],
+    ),
 ];
 
 /// The crates that may depend on DataFusion.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Constraints, DataFusionError, Result, Statistics};
@@ -36,9 +36,12 @@ impl ClusteredTables {
     }
 }
 
-#[async_trait]
 impl TableProviderFactory for ClusteredTables {
-    async fn create(
+    boxed!(ClusteredTables::table as create);
+}
+
+impl ClusteredTables {
+    async fn table(
         &self,
         state: &dyn Session,
         command: &CreateExternalTable,
@@ -101,7 +104,6 @@ impl ClusteredTable {
     }
 }
 
-#[async_trait]
 impl TableProvider for ClusteredTable {
     fn schema(&self) -> SchemaRef {
         self.table.schema()
@@ -127,20 +129,9 @@ impl TableProvider for ClusteredTable {
         self.table.get_column_default(column)
     }
 
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.declared(self.table.scan(state, projection, filters, limit).await?))
-    }
+    boxed!(ClusteredTable::plan as scan);
 
-    async fn scan_with_args<'a>(&self, state: &dyn Session, args: ScanArgs<'a>) -> Result<ScanResult> {
-        let scan = self.table.scan_with_args(state, args).await?;
-        Ok(ScanResult::new(self.declared(scan.into_inner())))
-    }
+    boxed!(ClusteredTable::plan_with_args as scan_with_args);
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         self.table.supports_filters_pushdown(filters)
@@ -150,7 +141,26 @@ impl TableProvider for ClusteredTable {
         self.table.statistics()
     }
 
-    async fn insert_into(
+    boxed!(ClusteredTable::plan_insert as insert_into);
+}
+
+impl ClusteredTable {
+    async fn plan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self.declared(self.table.scan(state, projection, filters, limit).await?))
+    }
+
+    async fn plan_with_args<'a>(&self, state: &dyn Session, args: ScanArgs<'a>) -> Result<ScanResult> {
+        let scan = self.table.scan_with_args(state, args).await?;
+        Ok(ScanResult::new(self.declared(scan.into_inner())))
+    }
+
+    async fn plan_insert(
         &self,
         state: &dyn Session,
         input: Arc<dyn ExecutionPlan>,

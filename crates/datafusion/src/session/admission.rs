@@ -7,8 +7,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use coscan_engine::Engine;
+use coscan_upstream::boxed;
 use coscan_upstream::one_input::without;
 use datafusion::catalog::{Session, TableFunction};
 use datafusion::common::tree_node::TreeNode;
@@ -69,13 +69,12 @@ impl fmt::Debug for LoadControlPlanner {
     }
 }
 
-#[async_trait]
 impl QueryPlanner for LoadControlPlanner {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    boxed!(LoadControlPlanner::plan as create_physical_plan);
+}
+
+impl LoadControlPlanner {
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         // Some code that plans by statistics panics on those of corrupt files.
         let planned = planning(self.inner.create_physical_plan(logical, session));
         let planned = AssertUnwindSafe(planned).catch_unwind().await;

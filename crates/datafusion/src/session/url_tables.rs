@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use coscan_upstream::boxed;
 use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
 use datafusion::common::Result;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
@@ -17,9 +17,12 @@ use crate::table::factory::table_at;
 #[derive(Debug)]
 struct PathTables(DynamicListTableFactory);
 
-#[async_trait]
 impl UrlTableFactory for PathTables {
-    async fn try_new(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+    boxed!(PathTables::table as try_new);
+}
+
+impl PathTables {
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if !name.contains(['/', std::path::MAIN_SEPARATOR, '.', '*']) {
             return Ok(None);
         }

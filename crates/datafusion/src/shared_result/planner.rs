@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use coscan_upstream::PHYSICAL_RULES;
+use coscan_upstream::boxed;
 use coscan_upstream::one_input::{with_children, without};
 use datafusion::catalog::Session;
 use datafusion::common::Result;
@@ -46,13 +46,12 @@ impl fmt::Debug for SharedResultPlanner {
     }
 }
 
-#[async_trait]
 impl QueryPlanner for SharedResultPlanner {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    boxed!(SharedResultPlanner::plan as create_physical_plan);
+}
+
+impl SharedResultPlanner {
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.inner.create_physical_plan(logical, session).await?;
         // The plan may contain plans of this planner, from tables that are queries.
         let plan = without::<SharedResult>(plan)?;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use coscan_upstream::boxed;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::execution::context::QueryPlanner;
@@ -19,13 +19,12 @@ use crate::options::CoscanOptions;
 #[derive(Debug)]
 pub(crate) struct SubplanPlanner;
 
-#[async_trait]
 impl QueryPlanner for SubplanPlanner {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    boxed!(SubplanPlanner::plan as create_physical_plan);
+}
+
+impl SubplanPlanner {
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         let config = session.config_options();
         let options = config.extensions.get::<CoscanOptions>();
         // A distributed engine switches work stealing off. Its partitions run in processes that share

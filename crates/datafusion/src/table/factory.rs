@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Result, TableReference, ToDFSchema, plan_err};
@@ -52,9 +52,12 @@ fn is_default(factory: &Arc<dyn TableProviderFactory>) -> bool {
 #[derive(Debug)]
 pub(crate) struct FilesTables;
 
-#[async_trait]
 impl TableProviderFactory for FilesTables {
-    async fn create(
+    boxed!(FilesTables::table as create);
+}
+
+impl FilesTables {
+    async fn table(
         &self,
         state: &dyn Session,
         command: &CreateExternalTable,

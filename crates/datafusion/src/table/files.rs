@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -289,7 +289,6 @@ fn with_statistics(file: PartitionedFile, statistics: Arc<Statistics>) -> Partit
     file
 }
 
-#[async_trait]
 impl TableProvider for FilesTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -311,7 +310,23 @@ impl TableProvider for FilesTable {
         self.table.get_column_default(column)
     }
 
-    async fn scan(
+    boxed!(FilesTable::plan as scan);
+
+    boxed!(FilesTable::plan_with_args as scan_with_args);
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let pushdown = |filter: &&Expr| match self.is_of_keys(filter) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Inexact,
+        };
+        Ok(filters.iter().map(pushdown).collect())
+    }
+
+    boxed!(FilesTable::plan_insert as insert_into);
+}
+
+impl FilesTable {
+    async fn plan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
@@ -325,7 +340,7 @@ impl TableProvider for FilesTable {
         Ok(self.scan_with_args(state, args).await?.into_inner())
     }
 
-    async fn scan_with_args<'a>(&self, state: &dyn Session, args: ScanArgs<'a>) -> Result<ScanResult> {
+    async fn plan_with_args<'a>(&self, state: &dyn Session, args: ScanArgs<'a>) -> Result<ScanResult> {
         let filters = args.filters().unwrap_or_default();
         let (of_keys, others): (Vec<Expr>, Vec<Expr>) =
             filters.iter().cloned().partition(|filter| self.is_of_keys(filter));
@@ -346,15 +361,7 @@ impl TableProvider for FilesTable {
         Ok(ScanResult::new(scan))
     }
 
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let pushdown = |filter: &&Expr| match self.is_of_keys(filter) {
-            true => TableProviderFilterPushDown::Exact,
-            false => TableProviderFilterPushDown::Inexact,
-        };
-        Ok(filters.iter().map(pushdown).collect())
-    }
-
-    async fn insert_into(
+    async fn plan_insert(
         &self,
         state: &dyn Session,
         input: Arc<dyn ExecutionPlan>,

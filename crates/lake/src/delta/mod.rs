@@ -9,8 +9,8 @@ mod log;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use coscan_datafusion::folder_url;
+use coscan_upstream::boxed;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::Result;
 use datafusion::logical_expr::CreateExternalTable;
@@ -28,9 +28,12 @@ const WORDS: Words = Words { name: "Delta", prefix: "delta", version: "version",
 #[derive(Debug)]
 pub(crate) struct DeltaTables;
 
-#[async_trait]
 impl TableProviderFactory for DeltaTables {
-    async fn create(
+    boxed!(DeltaTables::table as create);
+}
+
+impl DeltaTables {
+    async fn table(
         &self,
         state: &dyn Session,
         command: &CreateExternalTable,

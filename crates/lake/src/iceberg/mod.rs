@@ -13,8 +13,8 @@ mod values;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use coscan_datafusion::folder_url;
+use coscan_upstream::boxed;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::Result;
 use datafusion::datasource::listing::ListingTableUrl;
@@ -34,9 +34,12 @@ const WORDS: Words =
 #[derive(Debug)]
 pub(crate) struct IcebergTables;
 
-#[async_trait]
 impl TableProviderFactory for IcebergTables {
-    async fn create(
+    boxed!(IcebergTables::table as create);
+}
+
+impl IcebergTables {
+    async fn table(
         &self,
         state: &dyn Session,
         command: &CreateExternalTable,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use async_trait::async_trait;
+use coscan_upstream::boxed;
 use datafusion::arrow::array::{
     ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, new_null_array,
 };
@@ -129,7 +129,6 @@ impl Activity {
     }
 }
 
-#[async_trait]
 impl TableProvider for Activity {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
@@ -139,7 +138,11 @@ impl TableProvider for Activity {
         TableType::View
     }
 
-    async fn scan(
+    boxed!(Activity::plan as scan);
+}
+
+impl Activity {
+    async fn plan(
         &self,
         session: &dyn Session,
         projection: Option<&Vec<usize>>,

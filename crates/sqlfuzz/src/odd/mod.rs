@@ -8,7 +8,7 @@ mod node;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, Statistics};
@@ -143,7 +143,6 @@ struct OddTable {
     row_groups: usize,
 }
 
-#[async_trait]
 impl TableProvider for OddTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -161,7 +160,11 @@ impl TableProvider for OddTable {
         }
     }
 
-    async fn scan(
+    boxed!(OddTable::plan as scan);
+}
+
+impl OddTable {
+    async fn plan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,

@@ -15,7 +15,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -24,6 +23,8 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::physical_plan::ExecutionPlan;
+
+use crate::boxed;
 
 /// Adds a rule that inserts such nodes. [`IndependentPlanner`] removes them.
 pub(crate) fn with_independent_columns(mut analyzer: Analyzer) -> Analyzer {
@@ -206,13 +207,12 @@ pub(crate) struct IndependentPlanner {
     pub(crate) inner: Arc<dyn QueryPlanner + Send + Sync>,
 }
 
-#[async_trait]
 impl QueryPlanner for IndependentPlanner {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    boxed!(IndependentPlanner::plan as create_physical_plan);
+}
+
+impl IndependentPlanner {
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         if !has_independent(logical)? {
             return self.inner.create_physical_plan(logical, session).await;
         }

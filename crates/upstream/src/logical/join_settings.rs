@@ -12,7 +12,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
@@ -22,19 +21,20 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{ExprSchemable, Join, JoinType, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::boxed;
+
 /// A planner around another.
 #[derive(Debug)]
 pub(crate) struct JoinSettings {
     pub(crate) inner: Arc<dyn QueryPlanner + Send + Sync>,
 }
 
-#[async_trait]
 impl QueryPlanner for JoinSettings {
-    async fn create_physical_plan(
-        &self,
-        logical: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    boxed!(JoinSettings::plan as create_physical_plan);
+}
+
+impl JoinSettings {
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         let options = &session.config_options().optimizer;
         let preserved = options.preserve_file_partitions > 0 && any(logical, inputs_meet)?;
         let sorted = !options.prefer_hash_join && any(logical, sorts_wrongly)?;
