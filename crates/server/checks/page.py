@@ -59,13 +59,13 @@ class Server:
         if done.returncode != 0:
             raise SystemExit(f"{' '.join(arguments)}: {done.stderr.strip()}")
 
-    def start(self):
+    def start(self, read_limit="25MB"):
         data = self.folder / "data"
         tables = [f"--table={path.stem}={path}" for path in sorted(data.glob("*.parquet"))]
         self.log = open(self.folder / "server.log", "a")
         self.process = subprocess.Popen(
             [self.coscan, "serve", *tables, "--listen", f"127.0.0.1:{self.port}", "--users", str(self.users),
-             "--read-limit", "25MB", "--buffer", "24MB"],
+             "--read-limit", read_limit, "--buffer", "24MB"],
             stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
@@ -328,20 +328,28 @@ def cost_of_steps(page, milliseconds=5000):
 
 
 def check_two_hundred_queries(browser, server, shots):
-    with Page(browser, server) as page:
-        with Load(server, 200):
-            wait("200 queries", lambda: page.page.locator("li.query").count() >= 190, 180)
+    # At this rate the queries need more than a minute for their columns, whatever the machine.
+    server.kill()
+    server.start(read_limit="500kB")
+    try:
+        with Page(browser, server) as page, Load(server, 200):
+            wait("200 queries", lambda: page.page.locator("li.query").count() == 200, 60)
             said = cost_of_steps(page)
             print("   200 queries:", json.dumps(said), flush=True)
             assert said["messages"] > 0, said
             assert said["main_thread_cpu_ms_per_step"] < FRAME_MS, said
             if shots:
                 page.page.screenshot(path=str(shots / "many.png"))
-        # The measurement detects a slow script, even if the script gets only a part of a processor.
+            assert page.errors() == [], page.errors()
+            server.kill()
+    finally:
+        server.kill()
+        server.start()
+    # The measurement detects a slow script, even if the script gets only a part of a processor.
+    with Page(browser, server) as page:
         page.page.evaluate(SLOW, 6 * FRAME_MS)
         slow = cost_of_steps(page, 2000)
         assert slow["main_thread_cpu_ms_per_step"] > FRAME_MS, f"a slow script was not seen: {slow}"
-        assert page.errors() == [], page.errors()
 
 
 def check_both_themes_and_small_screens(browser, server, shots):
