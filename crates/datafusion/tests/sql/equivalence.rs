@@ -1,5 +1,5 @@
-//! Every query of the corpus gives the same result as plain DataFusion. The tests use every policy, one query
-//! alone and 16 at a time, with a buffer just above the minimum and with a large one.
+//! Every query of the corpus gives the same result as plain DataFusion. The test uses every policy 16 at a time with a
+//! buffer just above the minimum, and, in turn, one query alone and larger buffers.
 
 use std::sync::Arc;
 
@@ -62,10 +62,10 @@ async fn smallest_buffer(policy: registry::PolicyName) -> u64 {
 async fn all_queries(policy: registry::PolicyName) {
     let expected = expected().await;
     let smallest = smallest_buffer(policy).await;
-    let passes = [(1, smallest), (1, LARGE_BUFFER), (16, smallest), (16, LARGE_BUFFER), (16, smallest * 2)];
     let shift = registry::sharing().position(|p| p == policy).unwrap_or(0);
+    let easier = [(1, smallest), (16, smallest * 2), (1, LARGE_BUFFER), (16, LARGE_BUFFER)];
+    let passes = [(16, smallest), easier[shift % 4], easier[(shift + 1) % 4]];
     for (pass, (concurrency, buffer)) in passes.into_iter().enumerate() {
-        // Over the policies, every pass meets every variant.
         let variant = VARIANTS[(pass + shift) % VARIANTS.len()];
         let engine = support::engine(policy, buffer);
         let ctx = support::session(&engine, variant).await;

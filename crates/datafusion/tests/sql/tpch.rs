@@ -1,5 +1,5 @@
-//! All 22 queries of TPC-H give the same result as plain DataFusion. The tests use every policy, one query
-//! alone and 16 at a time, with a buffer just above the minimum and with a large one.
+//! All 22 queries of TPC-H give the same result as plain DataFusion. The test uses every policy 16 at a time with a
+//! buffer just above the minimum, and, in turn, one query alone and a large buffer.
 //!
 //! The scale factor is 0.05, or `COSCAN_TEST_SF`.
 
@@ -99,14 +99,15 @@ async fn all_22_queries_under_every_policy() {
         expected.push(rows);
     }
     let expected = Arc::new(expected);
-    for policy in registry::sharing() {
+    for (turn, policy) in registry::sharing().enumerate() {
         let begin = std::time::Instant::now();
         let engine = support::engine(policy, support::LARGE_BUFFER);
         let ctx = support::cooperative(&engine, Variant::Default);
         declare(&ctx, folder).await;
         let smallest = support::minimum_buffer(&ctx, &engine, &QUERIES).await * 21 / 20;
         let large = support::LARGE_BUFFER * (1 + scale_factor() as u64);
-        for (concurrency, buffer) in [(1, smallest), (1, large), (16, smallest), (16, large)] {
+        let easier = [(1, smallest), (16, large), (1, large)];
+        for (concurrency, buffer) in [(16, smallest), easier[turn % easier.len()]] {
             let engine = support::engine(policy, buffer);
             let ctx = support::cooperative(&engine, Variant::Default);
             declare(&ctx, folder).await;
