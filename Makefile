@@ -10,6 +10,7 @@ COSCAN = $(CARGO_TARGET_DIR)/release/coscan
 # For the whole workspace, as the tests are built: a part of it would have fewer features of its dependencies, and they
 # would be compiled again.
 BUILD = $(CARGO) build --locked --release --workspace --bin coscan
+BUILD_EXTENSION = $(CARGO) build --locked --release -p coscan-postgres
 
 # TPC-H scale factor 1 cut into 100 chunks. At 100 MB/s a query alone is bound by I/O; sixteen streams that share it well
 # are bound by the CPU.
@@ -38,27 +39,40 @@ demo: tools ## Run the workload of the 2007 paper under every policy (19 minutes
 # .cargo/checked.toml.
 CHECKED = --config .cargo/checked.toml --locked --release --workspace
 
-# The comparisons with DuckDB and PostgreSQL and the tests of the server take the program that the tests before them have built.
-#
+# What runs programs of others takes the program, the extension and the library for Python that were built before, two at a time,
+# the longest first.
+BESIDE_OTHERS = serve-test python postgres-test engines-test readers-test serve-page-test model-check
+BUILT = BUILD=true BUILD_EXTENSION=true BUILD_OPTIONS="--config $(CURDIR)/.cargo/checked.toml --locked --release"
+
 # Clippy's compiler takes the place of rustc for the workspace's crates, and fails on its lints: a pass of clippy of its own
 # would compile all dependencies once more, as metadata, and so would `cargo doc`. packaging/rustdoc.py makes the
 # documentation together with its examples.
 test: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
 test: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
-test: style model-check ## Everything that must pass: check, tests, docs
+test: ## Everything that must pass: check, tests, docs
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target style programs
 	@if command -v python3 >/dev/null; then CARGO=$(CARGO) python3 packaging/run_tests.py && \
 		RUSTDOC=$(CURDIR)/packaging/rustdoc.py $(CARGO) test $(CHECKED) --doc; else \
-		$(CARGO) test $(CHECKED) && $(MAKE) --no-print-directory doc; fi
+		$(CARGO) test $(CHECKED) && $(MAKE) --no-print-directory doc model-check; fi
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory packaging/tests
-	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory postgres-test; else \
-		echo "left out, the tests of the PostgreSQL extension: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
-	@if command -v python3 >/dev/null; then $(CARGO) build $(CHECKED) --bin coscan && \
-		$(MAKE) --no-print-directory --jobs 2 --output-sync=target engines-test readers-test BUILD=true && \
-		$(MAKE) --no-print-directory serve-test serve-page-test python BUILD=true \
-		BUILD_OPTIONS="--config $(CURDIR)/.cargo/checked.toml --locked --release"; else \
-		echo "left out, the comparisons with other engines and readers, the tests of coscan serve, of its page and of the Python package:" \
-			"python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
+	@if command -v python3 >/dev/null; then $(CARGO) build $(CHECKED) --lib --bin coscan && \
+		$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(BESIDE_OTHERS) $(BUILT); else \
+		echo "left out, the PostgreSQL extension, comparisons with other engines and readers, coscan serve, its page and the Python" \
+			"package: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
+
+# Debian's packages of other projects' programs, each with a command or file of it. As root, those that are missing are installed.
+# The checks say which others they miss.
+CLIENTS = psql:postgresql-client java:default-jdk-headless mvn:maven
+BROWSER = chromium:chromium
+POSTGRESQL = /usr/lib/postgresql/15/bin/postgres:postgresql-15 /usr/include/postgresql/15/server/postgres.h:postgresql-server-dev-15
+install = @packages=$$(for pair in $(1); do command -v $${pair%:*} >/dev/null || [ -e $${pair%:*} ] || echo $${pair\#*:}; done); \
+	[ -z "$$packages" ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+		{ apt-get update --quiet=2 && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends $$packages >/dev/null; }
+
+.PHONY: programs
+programs:
+	$(call install,$(CLIENTS) $(BROWSER) $(POSTGRESQL))
 
 # docs/unsafe.md says which unsafe blocks these tests reach, and which are left out.
 test-memcheck: tools ## The engine's unsafe code under valgrind
@@ -125,20 +139,20 @@ bench-decisions: tools ## Cost of a scheduling decision
 
 # COSCAN_REQUIRE_ALL=1 makes a server that is missing a failure.
 postgres: tools ## Build the PostgreSQL extension (install: make -C crates/postgres/pg install)
-	$(CARGO) build --locked --release -p coscan-postgres
+	$(BUILD_EXTENSION)
 	@$(MAKE) --no-print-directory -C crates/postgres/pg CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR))
 
 postgres-test: tools ## Tests of the PostgreSQL extension against a server of its own (4 minutes)
-	$(CARGO) build --locked --release -p coscan-postgres
+	$(BUILD_EXTENSION)
 	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks
 
 postgres-regress: tools ## PostgreSQL's own suites with every scan cooperative (15 minutes)
-	$(CARGO) build --locked --release -p coscan-postgres
+	$(BUILD_EXTENSION)
 	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.regress
 
 # TABLE4 takes the options of `python3 -m checks.table4 --help`, for instance --runs 5.
 postgres-demo: tools ## The PostgreSQL experiment of the 2004 report, drawn (as root: limits memory and disk; 20 minutes)
-	$(CARGO) build --locked --release -p coscan-postgres
+	$(BUILD_EXTENSION)
 	@mkdir -p $(DATA)
 	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.table4 \
 		--svg $(abspath $(DATA))/postgres.svg --json $(abspath $(DATA))/postgres.json $(TABLE4)
@@ -146,10 +160,10 @@ postgres-demo: tools ## The PostgreSQL experiment of the 2004 report, drawn (as 
 # COSTS names one of the three and its options: `python3 -m checks.costs --help` in crates/postgres.
 COSTS ?= cached
 postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbench or many
-	$(CARGO) build --locked --release -p coscan-postgres
+	$(BUILD_EXTENSION)
 	@cd crates/postgres && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.costs $(COSTS)
 
-# Comparisons that do not depend on time, so that two run side by side. Those of a line share an environment.
+# Those of a line share an environment.
 .PHONY: engines-test readers-test
 engines-test:
 	@$(MAKE) --no-print-directory --jobs 1 duckdb-test postgresql-answers-test
@@ -185,10 +199,7 @@ lake-test: tools ## Answers over drawn Delta tables of another writer (half a mi
 # environment below the target directory. COSCAN_REQUIRE_ALL=1 makes what is still missing a failure.
 serve-test: tools ## Tests of coscan serve with real clients and hostile ones (two minutes)
 	$(BUILD)
-	@packages=; command -v psql >/dev/null || packages="$$packages postgresql-client"; \
-	command -v java >/dev/null || packages="$$packages default-jdk-headless"; command -v mvn >/dev/null || packages="$$packages maven"; \
-	[ -z "$$packages" ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
-		{ apt-get update --quiet=2 && apt-get install --yes --quiet=2 $$packages; }
+	$(call install,$(CLIENTS))
 	@cd crates/server && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks
 
 # SERVE_LOAD takes the options of `python3 -m checks.load --help` in crates/server, for instance --minutes 30.
@@ -224,7 +235,7 @@ PAGE_VENV = $(CARGO_TARGET_DIR)/page-venv
 serve-page-test: tools ## The live page of coscan serve in headless Chromium (3 minutes)
 	$(BUILD)
 	@test -x $(PAGE_VENV)/bin/python || { python3 -m venv $(PAGE_VENV) && $(PAGE_VENV)/bin/pip install --quiet playwright; }
-	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get update --quiet=2 && apt-get install --yes --quiet=2 chromium; }
+	$(call install,$(BROWSER))
 	@$(PAGE_VENV)/bin/python crates/server/checks/page.py --coscan $(COSCAN) $(if $(SHOTS),--shots $(SHOTS))
 
 tools:
