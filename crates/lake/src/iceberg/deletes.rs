@@ -8,7 +8,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
-use datafusion::common::{Result, exec_datafusion_err, exec_err, not_impl_err};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err, not_impl_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::parquet::DefaultParquetFileReaderFactory;
@@ -45,6 +45,14 @@ pub(super) struct DeleteFile {
     positions: OnceCell<HashMap<Path, RoaringTreemap>>,
     /// Values in rows.
     values: OnceCell<Values>,
+}
+
+/// Where deletes may apply.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) enum Scope<'a> {
+    File(&'a str),
+    Partition(i32, &'a [ScalarValue]),
+    Table,
 }
 
 /// Values of deleted rows.
@@ -108,6 +116,17 @@ impl DeleteFile {
                 named && data.sequence <= deletes.sequence
             }
             Content::Values => data.sequence < deletes.sequence && (self.everywhere || same_partition),
+        }
+    }
+
+    /// The only data files to which it may apply. Others need not be asked.
+    pub(super) fn scope(&self) -> Scope<'_> {
+        match (self.entry.content, &self.entry.referenced) {
+            (Content::Positions, Some(path)) => Scope::File(path),
+            (Content::Values, _) if !self.everywhere => {
+                Scope::Partition(self.entry.spec, &self.entry.partition)
+            }
+            _ => Scope::Table,
         }
     }
 

@@ -18,7 +18,7 @@ use futures::{StreamExt, TryStreamExt};
 use roaring::RoaringTreemap;
 use url::Url;
 
-use super::deletes::DeleteFile;
+use super::deletes::{DeleteFile, Scope};
 use super::manifests::{self, Content, Entry, Manifest};
 use super::metadata::{self, Metadata};
 use super::place::Root;
@@ -180,13 +180,15 @@ fn delete_files(
     entries: &[&Entry],
     before: &[Arc<DeleteFile>],
 ) -> Result<Vec<Arc<DeleteFile>>> {
+    let known: HashMap<_, _> =
+        before.iter().map(|known| ((known.entry.path.as_str(), known.entry.part), known)).collect();
     let deletes = entries.iter().filter(|entry| entry.content != Content::Rows);
     let file = |entry: &&Entry| {
         let path = root.path_of(&entry.path)?;
         let fields = metadata.partition_fields(entry.spec)?;
         let everywhere = fields.iter().all(|field| field.transform == "void");
         let file = DeleteFile::new((*entry).clone(), path, everywhere)?;
-        let known = before.iter().find(|known| ***known == file);
+        let known = known.get(&(entry.path.as_str(), entry.part)).copied();
         Ok(known.map_or_else(|| Arc::new(file), Arc::clone))
     };
     deletes.map(file).collect()
@@ -217,6 +219,10 @@ fn snapshot_of(
     let mut layouts: Vec<(BTreeSet<i32>, Layout)> = Vec::new();
     let listed = known.map(Snapshot::deletes).unwrap_or_default();
     let mut files = Vec::with_capacity(rows.len());
+    let mut by_scope: HashMap<Scope<'_>, Vec<&Arc<DeleteFile>>> = HashMap::new();
+    for file in deletes {
+        by_scope.entry(file.scope()).or_default().push(file);
+    }
     for entry in rows {
         if entry.format != "PARQUET" {
             return not_impl_err!("the file {} is of the format {}", entry.path, entry.format);
@@ -231,7 +237,7 @@ fn snapshot_of(
                 layouts.len() - 1
             }
         };
-        let applied = applied(deletes, entry);
+        let applied = applied(&by_scope, entry);
         let deletes = (!applied.is_empty()).then(|| {
             let count = counted(&applied);
             Deletes::of(applied, count, listed.get(&location))
@@ -320,8 +326,11 @@ impl Constants {
 }
 
 /// The files whose deletes apply to a file. A vector takes the place of files with positions.
-fn applied(deletes: &[Arc<DeleteFile>], data: &Entry) -> Vec<Arc<DeleteFile>> {
-    let applied: Vec<_> = deletes.iter().filter(|deletes| deletes.applies_to(data)).cloned().collect();
+fn applied(deletes: &HashMap<Scope<'_>, Vec<&Arc<DeleteFile>>>, data: &Entry) -> Vec<Arc<DeleteFile>> {
+    let scopes = [Scope::File(&data.path), Scope::Partition(data.spec, &data.partition), Scope::Table];
+    let near = scopes.iter().filter_map(|scope| deletes.get(scope)).flatten();
+    let applied: Vec<_> =
+        near.filter(|deletes| deletes.applies_to(data)).map(|deletes| Arc::clone(deletes)).collect();
     let vector = applied.iter().any(|file| file.is_vector());
     let kept = |file: &Arc<DeleteFile>| !vector || file.is_vector() || file.entry.content == Content::Values;
     applied.into_iter().filter(kept).collect()
