@@ -50,14 +50,14 @@ BUILT = BUILD=true BUILD_EXTENSION=true BUILD_OPTIONS="--config $(CURDIR)/.cargo
 test: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
 test: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 test: ## Everything that must pass: check, tests, docs
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target style programs
+	$(CARGO) fmt --all --check
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line built documents programs
 	@if command -v python3 >/dev/null; then CARGO=$(CARGO) python3 packaging/run_tests.py && \
 		RUSTDOC=$(CURDIR)/packaging/rustdoc.py $(CARGO) test $(CHECKED) --doc; else \
 		$(CARGO) test $(CHECKED) && $(MAKE) --no-print-directory doc model-check; fi
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory bench/tests --top-level-directory .
 	@! command -v python3 >/dev/null || python3 -m unittest discover --start-directory packaging/tests
-	@if command -v python3 >/dev/null; then $(CARGO) build $(CHECKED) --lib --bin coscan && \
-		$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(BESIDE_OTHERS) $(BUILT); else \
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory --jobs 2 --output-sync=target $(BESIDE_OTHERS) $(BUILT); else \
 		echo "left out, the PostgreSQL extension, comparisons with other engines and readers, coscan serve, its page and the Python" \
 			"package: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
@@ -80,15 +80,19 @@ test-memcheck: tools ## The engine's unsafe code under valgrind
 	$(CARGO) test --config .cargo/checked.toml --config 'target."cfg(unix)".runner = ["valgrind", "--quiet", "--error-exitcode=99"]' \
 		--locked --release --workspace --lib -- io::aligned io::local io::page_cache
 
-check: style ## Formatting, lints, directions of dependencies
-	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
-
-# What `make check` and `make test` have in common. The latter lints while it compiles.
-.PHONY: style
-style: tools
+# Everything that `make test` runs, by one call of cargo: while a long chain of crates compiles, others fill the processors.
+.PHONY: built
+built: tools
 	@command -v clippy-driver >/dev/null || { echo "Clippy is missing: install it (rustup component add clippy rustfmt)" >&2; exit 1; }
+	$(CARGO) build $(CHECKED) --all-targets
+
+check: documents ## Formatting, lints, directions of dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) test $(CHECKED) --test house
+	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
+
+.PHONY: documents
+documents:
 	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory audit packages words; else \
 		echo "left out, dependencies' licences and known holes, packages, and words: python3 is missing"; [ "$$COSCAN_REQUIRE_ALL" != 1 ]; fi
 
@@ -165,9 +169,9 @@ postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbe
 
 # Those of a line share an environment.
 .PHONY: engines-test readers-test
-engines-test:
+engines-test: tools
 	@$(MAKE) --no-print-directory --jobs 1 duckdb-test postgresql-answers-test
-readers-test:
+readers-test: tools
 	@$(MAKE) --no-print-directory --jobs 1 files-test lake-test
 
 # DuckDB comes into an environment below the target directory. COSCAN_REQUIRE_ALL=1 makes it a failure if it does not.
