@@ -4,7 +4,7 @@ import os
 import sys
 import unittest
 
-from . import campaign, dashboards, random_postgresql, random_sql, tests, tpcds
+from . import campaign, dashboards, forms, random_postgresql, random_sql, tests, tpcds
 from .campaign import Options
 from .in_postgresql import PostgresqlServer, install_server
 from .packages import COSCAN, Missing, install_packages
@@ -29,6 +29,7 @@ def against_postgresql() -> bool:
         passed = [
             campaign.check(random_postgresql.kind(server), SEEDS, Options()),
             dashboards.check(dashboards.SEEDS, dashboards.STATEMENTS, COSCAN, server),
+            forms.check(COSCAN, server),
         ]
     return all(passed)
 

@@ -58,8 +58,6 @@ TYPES = {
     (FLOAT4, FLOAT8), (FLOAT8, FLOAT4),
     # To be mended: the merged column of RIGHT JOIN has the type of the right side.
     (FLOAT4, NUMERIC), (FLOAT8, NUMERIC),
-    # To be mended: rank, row_number and ntile count without a sign, which is numeric to clients.
-    (INT8, NUMERIC), (INT4, NUMERIC),
     # Files do not record the length limit of texts.
     (VARCHAR, TEXT),
 }

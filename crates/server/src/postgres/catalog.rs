@@ -134,6 +134,17 @@ impl VisitorMut for Before {
                 let list = vec![literal("public")];
                 Some(Expr::InList { expr: expr.clone(), list, negated: *negated })
             }
+            // The other rewrites take the rows of a subquery for an array.
+            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
+                if matches!(right.as_ref(), Expr::Subquery(_)) =>
+            {
+                in_rows(left, right, false)
+            }
+            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right }
+                if matches!(right.as_ref(), Expr::Subquery(_)) =>
+            {
+                in_rows(left, right, true)
+            }
             // Arrays in a text literal have NULL or quoted elements. The other rewrites would treat each as a text.
             Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if !self.reads || is_parameter(right) => {
                 compared(expr)
@@ -151,6 +162,12 @@ impl VisitorMut for Before {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// `expr IN (SELECT ...)`.
+fn in_rows(expr: &Expr, rows: &Expr, negated: bool) -> Option<Expr> {
+    let Expr::Subquery(query) = rows else { return None };
+    Some(Expr::InSubquery { expr: Box::new(expr.clone()), subquery: query.clone(), negated })
 }
 
 /// Changes after the other rewrites.

@@ -28,7 +28,7 @@ use super::copy::{self, CopyFormat};
 use super::objects;
 use super::regclass;
 use crate::sql::ast::folded;
-use crate::sql::{QueryError, Session, check_collations, check_nesting, with_separate_signs};
+use crate::sql::{QueryError, Session, check_collations, check_nesting, parsable};
 
 /// A statement, with a plan if the query engine runs it.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ pub(crate) async fn read(session: &Arc<Session>, sql: &str) -> Result<Vec<Parsed
 }
 
 fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
-    let mut sql = with_separate_signs(objects::replaced(sql).unwrap_or(sql));
+    let mut sql = parsable(objects::replaced(sql).unwrap_or(sql));
     let mut plain = Parser::parse_sql(&PostgreSqlDialect {}, &sql);
     if plain.is_err()
         && let Some(other) = without_collations(&sql)

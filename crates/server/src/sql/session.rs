@@ -43,7 +43,7 @@ use super::watched::watched;
 use super::work::Work;
 use super::{
     Cancel, Protocol, QueryError, Registry, Results, RunningQuery, SessionEntry, Tables, expanded, explain,
-    permissions, with_separate_signs,
+    parsable, permissions,
 };
 use crate::access::{AccessError, Audit, Opened, Role, User, where_set};
 use crate::config::ServeConfig;
@@ -370,7 +370,7 @@ impl Session {
 
     async fn planned(&self, sql: &str, run: &Run) -> Result<LogicalPlan, QueryError> {
         let _reserved = self.reserve_plan("a statement", sql)?;
-        let (state, sql) = (self.context.state(), with_separate_signs(&with_options(sql)).into_owned());
+        let (state, sql) = (self.context.state(), parsable(&with_options(sql)).into_owned());
         let (limits, tables) = (self.entry.user.role.limits.clone(), self.base.tables.clone());
         // Large futures are in boxes, because a stack would need room for copies of them.
         let planning = self.planning(Box::pin(async move {

@@ -45,7 +45,8 @@ const PLANNING: [(&str, &str); 21] = [
 ];
 
 /// Parts of execution errors, with their codes.
-const RUNNING: [(&str, &str); 14] = [
+const RUNNING: [(&str, &str); 15] = [
+    ("zero raised to a negative power", "2201F"),
     ("invalid argument for width_bucket", "2201G"),
     ("thresholds array must not contain NULLs", "22004"),
     ("invalid input syntax for type", "22P02"),
@@ -122,6 +123,7 @@ fn of_arrow(error: &ArrowError) -> &'static str {
         ArrowError::ComputeError(text) if text.contains("overflow") => "22003",
         ArrowError::CastError(text) if text.contains("string") => "22P02",
         ArrowError::CastError(text) if text.starts_with("Can't cast value") => "22003",
+        ArrowError::CastError(text) if text.contains("is out of range") => "22003",
         ArrowError::InvalidArgumentError(text) if text.contains("is too large to store") => "22003",
         ArrowError::ParseError(text) if text.contains("interval") || text.contains("timestamp") => "22007",
         ArrowError::ParseError(_) => "22P02",

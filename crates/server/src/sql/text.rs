@@ -1,7 +1,5 @@
 //! Places in the text of a statement, syntax errors, and `?` as a parameter.
 
-use std::borrow::Cow;
-
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
@@ -69,34 +67,7 @@ pub(crate) fn with_numbered_parameters(sql: &str) -> String {
     numbered
 }
 
-/// The statement with a blank between an operator and a sign behind it: `a>-1` as `a> -1`. By PostgreSQL's rule an
-/// operator ends with a sign only if it has one of some other letters.
-pub(crate) fn with_separate_signs(sql: &str) -> Cow<'_, str> {
-    const LETTERS: [char; 9] = ['~', '!', '@', '#', '%', '^', '&', '|', '`'];
-    if !sql.contains(">-") && !sql.contains(">+") {
-        return Cow::Borrowed(sql);
-    }
-    let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location() else {
-        return Cow::Borrowed(sql);
-    };
-    let (mut separate, mut done, places) = (String::new(), 0, Places::of(sql));
-    for TokenWithSpan { token, span } in &tokens {
-        if let Token::CustomBinaryOperator(operator) = token
-            && operator.ends_with(['-', '+'])
-            && !operator.contains(LETTERS)
-        {
-            let operator = operator.trim_end_matches(['-', '+']);
-            let end = places.byte(span.start) + operator.len();
-            separate.push_str(&sql[done..end]);
-            separate.push(' ');
-            done = end;
-        }
-    }
-    separate.push_str(&sql[done..]);
-    Cow::Owned(separate)
-}
-
-fn ends_value(token: &Token) -> bool {
+pub(super) fn ends_value(token: &Token) -> bool {
     match token {
         Token::Word(word) => word.quote_style.is_some() || !BEFORE_OPERANDS.contains(&word.keyword),
         Token::Number(..)

@@ -4,32 +4,17 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use coscan_upstream::walk::{visit_expressions, visit_expressions_mut};
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, DateTimeField, DuplicateTreatment, ExactNumberInfo, Expr,
-    Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
-    Ident, Interval, ObjectName, OrderByExpr, OrderByOptions, Query, Select, SelectItem, Statement,
-    TableFactor, TimezoneInfo, TypedString, Value, ValueWithSpan, VisitorMut,
+    BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval, ObjectName, Query, Select,
+    SelectItem, Statement, TableFactor, TimezoneInfo, TypedString, Value, ValueWithSpan, VisitorMut,
 };
 
+use super::calls::{called, word};
 use super::interval::{in_words, interval};
-use super::{arrays, fetch, json, operators, rows, sample};
+use super::{arrays, fetch, operators, rows, sample};
 use crate::sql::QueryError;
-use crate::sql::ast::{binary, call, cast, function as ast_function, literal, nested, number, text};
-
-/// Functions that have another name in the query engine.
-const RENAMED: [(&str, &str); 10] = [
-    ("array_remove", "array_remove_all"),
-    ("array_to_json", "to_json"),
-    ("ceiling", "ceil"),
-    ("current_catalog", "current_database"),
-    ("every", "bool_and"),
-    ("gen_random_uuid", "uuid"),
-    ("sign", "signum"),
-    ("statement_timestamp", "now"),
-    ("transaction_timestamp", "now"),
-    ("variance", "var_samp"),
-];
+use crate::sql::ast::{binary, call, cast, literal, nested, text};
 
 /// Names of the only collation, the order of bytes.
 const BY_BYTES: [&str; 4] = ["c", "posix", "ucs_basic", "default"];
@@ -104,6 +89,7 @@ impl VisitorMut for Forms {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
+        operators::symmetric(expr);
         arrays::before(expr).map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
@@ -166,17 +152,6 @@ fn of_list(function: &Function) -> Option<Expr> {
     Some(call("array_to_string", vec![Expr::Function(aggregate), between]))
 }
 
-/// The replacement of a word without parentheses: times on the session's clock.
-fn word(name: &str) -> Option<Expr> {
-    let here = || call("to_local_time", vec![call("now", Vec::new())]);
-    match name {
-        "localtimestamp" => Some(here()),
-        "localtime" => Some(cast(here(), DataType::Time(None, TimezoneInfo::None))),
-        "current_catalog" => Some(call("current_database", Vec::new())),
-        _ => None,
-    }
-}
-
 fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
     Ok(match expr {
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
@@ -232,9 +207,11 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             operators::change_pattern(pattern);
             None
         }
-        Expr::Value(ValueWithSpan { value: Value::UnicodeStringLiteral(text), .. }) => {
-            Some(literal(text.as_str()))
-        }
+        Expr::Value(ValueWithSpan {
+            value: Value::UnicodeStringLiteral(text) | Value::SingleQuotedByteStringLiteral(text),
+            ..
+        }) => Some(literal(text.as_str())),
+        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => with_exponent(number),
         expr => match operators::replaced(expr) {
             None => arrays::replaced(expr)?,
             other => other,
@@ -291,179 +268,28 @@ fn numeric(data_type: &DataType, of: &Expr) -> Option<Expr> {
     Some(cast(literal(number), DataType::Numeric(info)))
 }
 
-/// Returns whether a unit of `date_trunc` is an hour or less.
-pub(super) fn is_within_hours(unit: &str) -> bool {
-    const UNITS: [&str; 5] = ["hour", "minute", "second", "millisecond", "microsecond"];
-    UNITS.contains(&unit.to_ascii_lowercase().trim_end_matches('s'))
-}
-
-fn boolean(value: bool) -> Expr {
-    Expr::value(Value::Boolean(value))
-}
-
-/// Returns whether an expression is a constant without a fraction, which has the type that its place wants.
-fn is_literal(expr: &Expr) -> bool {
-    match expr {
-        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_literal(expr),
-        expr => matches!(expr, Expr::Value(_)) && !has_fraction(expr),
-    }
-}
-
-fn has_fraction(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if number.contains(['.', 'e', 'E']))
-}
-
-/// The arguments of `make_interval` in their order, if any is named. Others are 0.
-fn named_parts(list: &FunctionArgumentList) -> Option<Vec<Expr>> {
-    const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
-    let mut parts: Vec<Expr> = PARTS.iter().map(|_| number("0")).collect();
-    let mut has_names = false;
-    for (at, arg) in list.args.iter().enumerate() {
-        let (at, value) = match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (at, value),
-            FunctionArg::ExprNamed {
-                name: Expr::Identifier(name),
-                arg: FunctionArgExpr::Expr(value),
-                ..
-            }
-            | FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
-                has_names = true;
-                (PARTS.iter().position(|part| name.value.eq_ignore_ascii_case(part))?, value)
-            }
-            _ => return None,
-        };
-        *parts.get_mut(at)? = value.clone();
-    }
-    has_names.then_some(parts)
-}
-
-/// Gives lists of different values the order of PostgreSQL, which sorts to find them.
-fn order_distinct(function: &mut Function, name: &str) {
-    let FunctionArguments::List(list) = &mut function.args else { return };
-    let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct) && list.clauses.is_empty();
-    if let ("array_agg" | "string_agg", true, Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(of)))) =
-        (name, distinct && function.over.is_none(), list.args.first())
-    {
-        let options = OrderByOptions { asc: None, nulls_first: None };
-        let by = OrderByExpr { expr: of.clone(), options, with_fill: None };
-        list.clauses.push(FunctionArgumentClause::OrderBy(vec![by]));
-    }
-}
-
-/// Constant patterns of regular expressions among the arguments of a function.
-fn patterns(function: &mut Function, name: &str) {
-    let FunctionArguments::List(list) = &mut function.args else { return };
-    if !name.starts_with("regexp_") {
-        return;
-    }
-    let mut args = list.args.iter_mut().skip(1).map(|arg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    });
-    if let Some(Some(pattern)) = args.next() {
-        operators::change_pattern(pattern);
-    }
-    // The whole match.
-    if let ("regexp_replace", Some(Some(by))) = (name, args.next())
-        && let Some(other) = text(by).filter(|by| by.contains(r"\&")).map(|by| by.replace(r"\&", r"\0"))
-    {
-        *by = literal(other);
-    }
-}
-
-/// Calls of functions with other arguments.
-fn called(function: &mut Function) -> Option<Expr> {
-    let name = function.name.to_string().to_ascii_lowercase();
-    order_distinct(function, &name);
-    patterns(function, &name);
-    if let Some(json) = json::made(function, &name) {
-        return Some(json);
-    }
-    let FunctionArguments::List(list) = &function.args else {
-        return word(&name);
+/// A number that is written with an exponent: a decimal with all its digits, or a floating-point number if a decimal has
+/// not so many. The query engine's decimal of `1e15` has a negative scale, and is 999999999999999.9 as a floating-point
+/// number.
+fn with_exponent(number: &str) -> Option<Expr> {
+    let (digits, exponent) = number.split_once(['e', 'E'])?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let point = i32::try_from(whole.len()).ok()? + exponent;
+    let digits = format!("{whole}{fraction}");
+    let precision = match usize::try_from(point.unsigned_abs()).ok()? + digits.len() {
+        ..=38 => 38,
+        39..=76 => 76,
+        _ => return Some(cast(literal(number), DataType::DoublePrecision)),
     };
-    if let Some((_, other)) = RENAMED.into_iter().find(|(known, _)| *known == name) {
-        function.name = Ident::new(other).into();
-        return None;
-    }
-    if name == "make_interval" {
-        return named_parts(list).map(|args| call(&name, args));
-    }
-    let args: Vec<&Expr> = list
-        .args
-        .iter()
-        .filter_map(|arg| match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-            _ => None,
-        })
-        .collect();
-    match (name.as_str(), &args[..]) {
-        // The definition in PostgreSQL's documentation.
-        ("date_trunc", [field, time, zone]) => {
-            let zone = || (*zone).clone();
-            let time = cast((*time).clone(), DataType::Timestamp(None, TimezoneInfo::WithTimeZone));
-            let there = || call("timezone", vec![zone(), time.clone()]);
-            let truncated = call("date_trunc", vec![(*field).clone(), there()]);
-            // Clocks that are set do not change the time since the last full hour.
-            Some(match text(field) {
-                Some(field) if is_within_hours(field) => {
-                    let since = nested(binary(there(), BinaryOperator::Minus, truncated));
-                    nested(binary(time, BinaryOperator::Minus, since))
-                }
-                _ => call("timezone", vec![zone(), truncated]),
-            })
-        }
-        ("current_timestamp" | "current_time" | "localtimestamp" | "localtime", [digits]) => {
-            let now = word(&name).unwrap_or_else(|| call(&name, Vec::new()));
-            Some(match digits.to_string().as_str() {
-                "0" => call("date_trunc", vec![literal("second"), now]),
-                "1" | "2" | "3" => call("date_trunc", vec![literal("millisecond"), now]),
-                _ => now,
-            })
-        }
-        ("lead" | "lag", [of, by, default]) if function.over.is_some() && !is_literal(default) => {
-            let (of, by, default) = ((*of).clone(), (*by).clone(), (*default).clone());
-            let over = |args: Vec<Expr>| {
-                Expr::Function(Function { over: function.over.clone(), ..ast_function(&name, args) })
-            };
-            let has_row = over(vec![boolean(true), by.clone(), boolean(false)]);
-            Some(nested(Expr::Case {
-                case_token: AttachedToken::empty(),
-                end_token: AttachedToken::empty(),
-                operand: None,
-                conditions: vec![CaseWhen { condition: has_row, result: over(vec![of, by]) }],
-                else_result: Some(Box::new(default)),
-            }))
-        }
-        ("mod", [of, by]) => {
-            let (of, by) = (nested((*of).clone()), nested((*by).clone()));
-            Some(nested(binary(of, BinaryOperator::Modulo, by)))
-        }
-        ("date", [time]) => Some(cast((*time).clone(), DataType::Date)),
-        // An empty array has no dimension.
-        ("array_length", [of, dimension]) => {
-            let length = call("array_length", vec![(*of).clone(), (*dimension).clone()]);
-            Some(call("nullif", vec![length, number("0")]))
-        }
-        ("make_timestamptz", [parts @ .., zone]) if parts.len() == 6 => {
-            let time = call("make_timestamp", parts.iter().map(|part| (*part).clone()).collect());
-            Some(call("timezone", vec![(*zone).clone(), time]))
-        }
-        ("make_timestamptz", parts) => {
-            let time = call("make_timestamp", parts.iter().map(|part| (*part).clone()).collect());
-            Some(cast(time, DataType::Timestamp(None, TimezoneInfo::WithTimeZone)))
-        }
-        // No time is infinite here.
-        ("isfinite", [time]) => {
-            let known = Expr::IsNotNull(Box::new(nested((*time).clone())));
-            Some(call("nullif", vec![known, boolean(false)]))
-        }
-        ("generate_series", [from, to, step]) => {
-            let step = interval(text(step)?);
-            Some(call("generate_series", vec![(*from).clone(), (*to).clone(), step]))
-        }
-        _ => None,
-    }
+    let scale = (i32::try_from(digits.len()).ok()? - point).max(0);
+    let written = match usize::try_from(point) {
+        Ok(point) if point >= digits.len() => format!("{digits:0<point$}"),
+        Ok(point) => format!("{}.{}", &digits[..point], &digits[point..]),
+        Err(_) => format!("0.{}{digits}", "0".repeat(usize::try_from(-point).ok()?)),
+    };
+    let info = ExactNumberInfo::PrecisionAndScale(precision, i64::from(scale));
+    Some(cast(literal(written), DataType::Numeric(info)))
 }
 
 /// A pattern of SIMILAR TO as a regular expression, which has to match the whole text.

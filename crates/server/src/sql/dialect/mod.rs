@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `arrays` | comparisons with ANY and ALL of an array, `ARRAY(SELECT ...)` |
 //! | `fetch` | FETCH FIRST |
-//! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, `date_trunc` in a time zone, intervals with a clock, casts to JSON |
+//! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, intervals with a clock, casts to JSON, numbers with an exponent |
+//! | `calls` | calls of functions with other names, arguments or types |
 //! | `names` | PostgreSQL's names for columns without a name; several columns with equal names |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
 //! | `rows` | functions that return rows |
@@ -16,13 +17,14 @@
 //! | `sample` | TABLESAMPLE |
 //! | `bytes` | bytes written as text |
 //!
-//! `names` and `forms` change the parsed statement; `forms` calls `fetch`, `arrays`, `json`, `operators`, `rows` and `sample`. `numbers`
+//! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `rows` and `sample`. `numbers`
 //! plans expressions.
 //! `typed` and `averages` change the plan, where all types are known.
 
 mod arrays;
 mod averages;
 mod bytes;
+mod calls;
 mod fetch;
 mod forms;
 mod interval;

@@ -11,8 +11,8 @@ use std::collections::HashSet;
 
 use coscan_upstream::REPEATED as MARK;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, DataType, Distinct, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Distinct, Expr, Ident, OrderBy, OrderByKind,
+    Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField,
 };
 
 use crate::sql::ast::{folded, number};
@@ -173,6 +173,7 @@ fn figure(expr: &Expr) -> Option<Figure> {
         Expr::Tuple(_) => Figure::strong("row"),
         Expr::Extract { .. } => Figure::strong("extract"),
         Expr::AtTimeZone { .. } => Figure::strong("timezone"),
+        Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => Figure::strong("overlaps"),
         Expr::Position { .. } => Figure::strong("position"),
         Expr::Substring { .. } => Figure::strong("substring"),
         Expr::Overlay { .. } => Figure::strong("overlay"),
@@ -215,6 +216,7 @@ fn type_name(of: &DataType) -> Cow<'static, str> {
         DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => "timestamptz".into(),
         DataType::Timestamp(..) => "timestamp".into(),
         DataType::Interval { .. } => "interval".into(),
+        DataType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => type_name(of),
         other => {
             let name = other.to_string().to_ascii_lowercase();
             let name = name.rsplit('.').next().unwrap_or_default();

@@ -1,18 +1,18 @@
-//! Division and multiplication of decimals with PostgreSQL's digits.
+//! Division and multiplication with PostgreSQL's digits of decimals, and its errors of floating-point numbers.
 //!
 //! The query engine's quotient of decimals has four digits more than the dividend: a rate of a cent in ten thousand
 //! is 0.000001. PostgreSQL's has at least 16 significant digits. Products with more than 38 digits behind the point
-//! are errors of the query engine.
+//! are errors of the query engine. A floating-point number divided by zero is an error.
 //!
 //! This happens while a statement is planned, so that all types that depend on the result fit.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use crate::sql::functions::{SCALE_MAX, product, quotient};
+use crate::sql::functions::{SCALE_MAX, float_quotient, product, quotient};
 
 /// The planner of such operations.
 #[derive(Debug)]
@@ -20,14 +20,26 @@ pub(crate) struct Numbers;
 
 impl ExprPlanner for Numbers {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let is_arithmetic = matches!(expr.op, BinaryOperator::Multiply | BinaryOperator::Divide);
+        // A name that is unknown here is an error elsewhere.
+        let (true, Ok(left), Ok(right)) =
+            (is_arithmetic, expr.left.get_type(schema), expr.right.get_type(schema))
+        else {
+            return Ok(PlannerResult::Original(expr));
+        };
+        if left.is_floating() && right.is_numeric() || left.is_numeric() && right.is_floating() {
+            return Ok(match expr.op == BinaryOperator::Divide && !is_other_than_zero(&expr.right) {
+                true => PlannerResult::Planned(float_quotient().call(vec![expr.left, expr.right])),
+                false => PlannerResult::Original(expr),
+            });
+        }
+        let (Some(left), Some(right)) = (digits(&left), digits(&right)) else {
+            return Ok(PlannerResult::Original(expr));
+        };
         let function = match &expr.op {
             BinaryOperator::Divide => quotient,
             BinaryOperator::Multiply => product,
             _ => return Ok(PlannerResult::Original(expr)),
-        };
-        // A name that is unknown here is an error elsewhere.
-        let (Some(left), Some(right)) = (digits(&expr.left, schema), digits(&expr.right, schema)) else {
-            return Ok(PlannerResult::Original(expr));
         };
         let fits = match (left, right) {
             (None, None) => true,
@@ -42,10 +54,22 @@ impl ExprPlanner for Numbers {
     }
 }
 
+/// Returns whether a divisor is a constant that is not zero.
+fn is_other_than_zero(of: &Expr) -> bool {
+    match of {
+        Expr::Cast(of) => is_other_than_zero(&of.expr),
+        Expr::Literal(of, _) => match of.cast_to(&DataType::Float64) {
+            Ok(ScalarValue::Float64(Some(of))) => of != 0.0,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// The digits behind the point of a decimal, or `Some(None)` for an integer.
-fn digits(of: &Expr, schema: &DFSchema) -> Option<Option<i8>> {
-    match of.get_type(schema).ok()? {
-        DataType::Decimal128(_, scale) => Some(Some(scale)),
+fn digits(of: &DataType) -> Option<Option<i8>> {
+    match of {
+        DataType::Decimal128(_, scale) => Some(Some(*scale)),
         of if of.is_integer() => Some(None),
         _ => None,
     }

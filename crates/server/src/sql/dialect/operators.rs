@@ -28,6 +28,9 @@ pub(super) fn replaced(expr: &mut Expr) -> Option<Expr> {
             BinaryOperator::PGOverlap => {
                 Some(call("array_has_any", vec![left.as_ref().clone(), right.as_ref().clone()]))
             }
+            BinaryOperator::PGStartsWith => {
+                Some(call("starts_with", vec![left.as_ref().clone(), right.as_ref().clone()]))
+            }
             BinaryOperator::StringConcat if both_json(left, right) => {
                 Some(call("jsonb_concat", vec![left.as_ref().clone(), right.as_ref().clone()]))
             }
@@ -64,6 +67,40 @@ pub(super) fn replaced(expr: &mut Expr) -> Option<Expr> {
             None
         }
         _ => None,
+    }
+}
+
+/// Replaces `BETWEEN SYMMETRIC`, which `sql::parsable` has marked at the beginning of the first bound.
+pub(super) fn symmetric(expr: &mut Expr) {
+    let Expr::Between { expr: of, negated, low, high } = expr else { return };
+    if !take_mark(low) {
+        return;
+    }
+    let within = |low: &Expr, high: &Expr| {
+        let above = binary(nested((**of).clone()), BinaryOperator::GtEq, nested(low.clone()));
+        let below = binary(nested((**of).clone()), BinaryOperator::LtEq, nested(high.clone()));
+        nested(binary(above, BinaryOperator::And, below))
+    };
+    let either = nested(binary(within(low, high), BinaryOperator::Or, within(high, low)));
+    *expr = match *negated {
+        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(either) },
+        false => either,
+    };
+}
+
+/// Removes the operator from the beginning of an expression. Returns whether it was there.
+fn take_mark(expr: &mut Expr) -> bool {
+    match expr {
+        Expr::UnaryOp { op: UnaryOperator::PGPrefixFactorial, expr: of } => {
+            *expr = of.as_ref().clone();
+            true
+        }
+        Expr::BinaryOp { left: of, .. }
+        | Expr::Cast { expr: of, .. }
+        | Expr::Collate { expr: of, .. }
+        | Expr::AtTimeZone { timestamp: of, .. }
+        | Expr::CompoundFieldAccess { root: of, .. } => take_mark(of),
+        _ => false,
     }
 }
 

@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use super::calls::like;
 use super::interval::interval;
 use super::literals::in_full;
 use crate::sql::QueryError;
@@ -137,6 +138,10 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
         })
         .collect();
     let mut constant = true;
+    let mut args = args;
+    if let [from, to, ..] = &mut args[..] {
+        **to = like(from, to);
+    }
     for (at, arg) in args.into_iter().enumerate() {
         constant &= is_constant(arg);
         match arg {
@@ -220,7 +225,9 @@ fn subquery(
     }
     let rows = format!("SELECT unnest({list}) AS element");
     let sql = match numbered {
-        true => format!("SELECT element, row_number() OVER () AS ordinality FROM ({rows}) AS elements"),
+        true => format!(
+            "SELECT element, CAST(row_number() OVER () AS BIGINT) AS ordinality FROM ({rows}) AS elements"
+        ),
         false => rows,
     };
     derived(&sql, alias)

@@ -21,7 +21,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::forms::is_within_hours;
+use super::calls::is_within_hours;
 use super::literals;
 use crate::sql::functions::{in_zone, rint, text, texts_of_list, whole_days};
 

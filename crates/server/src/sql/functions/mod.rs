@@ -8,6 +8,7 @@
 //! | `buckets` | the part of a range that has a value; integer quotients |
 //! | `cancel` | a stopped statement |
 //! | `declared` | short declarations of functions |
+//! | `domain` | errors of functions outside of their domain; quotients of floating-point numbers |
 //! | `interval` | an interval times a number |
 //! | `json` | parts of JSON texts |
 //! | `justify` | an interval with its hours as days |
@@ -37,6 +38,7 @@ mod buckets;
 mod cancel;
 mod clock;
 mod declared;
+mod domain;
 mod interval;
 mod json;
 mod justify;
@@ -65,6 +67,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::Registry;
 use super::activity::Viewer;
+pub(crate) use domain::float_quotient;
 pub(crate) use json::{AS_JSON, EXPONENT_MAX};
 pub(crate) use justify::whole_days;
 pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};
@@ -154,6 +157,7 @@ pub(crate) fn register(context: &SessionContext) {
     answer("pg_has_role", false.into());
     answer("pg_is_in_recovery", false.into());
     answer("getdatabaseencoding", "UTF8".into());
+    answer("pg_client_encoding", "UTF8".into());
     // UTF8, the only encoding.
     answer("pg_char_to_encoding", 6_i32.into());
     // Elements of index keys. There are no indexes.
@@ -164,6 +168,7 @@ pub(crate) fn register(context: &SessionContext) {
     average::register(context);
     buckets::register(context);
     clock::register(context);
+    domain::register(context);
     json::register(context);
     justify::register(context);
     make::register(context);

@@ -207,6 +207,10 @@ impl ExprPlanner for Postgres {
         Ok(match part.as_str() {
             "second" | "seconds" | "sec" | "secs" => PlannerResult::Planned(share(1e6)),
             "millisecond" | "milliseconds" | "msec" => PlannerResult::Planned(share(1e3)),
+            // Days since the year -4713.
+            "julian" => PlannerResult::Planned(
+                cast(whole("epoch"), DataType::Float64) / lit(86_400.0) + lit(2_440_588.0),
+            ),
             "decade" => PlannerResult::Planned(years(0, 10)),
             "century" => PlannerResult::Planned(years(99, 100)),
             "millennium" => PlannerResult::Planned(years(999, 1000)),

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, TimestampMicrosecondArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, StringArray, TimestampMicrosecondArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, TimeUnit};
 use datafusion::common::config::ConfigOptions;
@@ -107,6 +107,57 @@ fn translated(template: &str) -> Result<String> {
     Ok(format)
 }
 
+/// What a format of `strftime` lacks for a day, or for a time if it has an hour: a further format and its text. PostgreSQL
+/// takes the first month and day, and no minutes. The query engine refuses the text or drops the hour.
+fn missing(format: &str) -> (String, String) {
+    let mut parts: Vec<char> = Vec::new();
+    let mut rest = format.chars();
+    while let Some(c) = rest.next() {
+        if c == '%' {
+            parts.extend(rest.by_ref().find(|c| c.is_alphabetic()));
+        }
+    }
+    let has = |of: &[char]| parts.iter().any(|part| of.contains(part));
+    let (mut format, mut text) = (String::new(), String::new());
+    let mut add = |part: &str, value: &str| {
+        // No text has this character.
+        format.push_str(&format!("\u{1f}{part}"));
+        text.push_str(&format!("\u{1f}{value}"));
+    };
+    if has(&['Y', 'y']) && !has(&['j']) {
+        if !has(&['m', 'b', 'B']) {
+            add("%m", "01");
+        }
+        if !has(&['d']) {
+            add("%d", "01");
+        }
+    }
+    if has(&['H', 'I']) && !has(&['M']) {
+        add("%M", "00");
+    }
+    if has(&['I']) && !has(&['p', 'P']) {
+        add("%p", "AM");
+    }
+    (format, text)
+}
+
+/// Texts with another text at the end of each.
+fn with_end(texts: &ColumnarValue, end: &str) -> Result<ColumnarValue> {
+    let ended = |text: Option<&str>| text.map(|text| format!("{text}{end}"));
+    Ok(match texts {
+        ColumnarValue::Scalar(text) => ColumnarValue::Scalar(match text.try_as_str() {
+            Some(text) => ScalarValue::Utf8(ended(text)),
+            None => text.clone(),
+        }),
+        ColumnarValue::Array(texts) if texts.data_type().is_string() => {
+            let texts = cast(texts, &DataType::Utf8)?;
+            let ended = texts.as_string::<i32>().iter().map(ended).collect::<StringArray>();
+            ColumnarValue::Array(Arc::new(ended))
+        }
+        other => other.clone(),
+    })
+}
+
 /// A function of the query engine whose templates are translated.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Templated {
@@ -188,6 +239,16 @@ impl ScalarUDFImpl for Templated {
         {
             return Ok(ColumnarValue::Array(times(&seconds.to_array(args.number_rows)?)?));
         }
+        if let [texts, ColumnarValue::Scalar(template)] = &mut args.args[..]
+            && let Some(Some(of_postgres)) = template.try_as_str()
+            && !of_postgres.contains('%')
+        {
+            let format = translated(of_postgres)?;
+            let (more, end) = missing(&format);
+            *texts = with_end(texts, &end)?;
+            *template = ScalarValue::Utf8(Some(format + &more));
+            return self.inner.invoke_with_args(args);
+        }
         for argument in args.args.iter_mut().skip(1) {
             if let ColumnarValue::Scalar(value) = argument
                 && let Some(Some(template)) = value.try_as_str()
@@ -219,6 +280,11 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(translated(template).unwrap(), format, "{template}");
+        }
+        for (format, part) in
+            [("%Y", "\u{1f}%m\u{1f}%d"), ("%Y-%m-%d", ""), ("%Y-%j", ""), ("%d.%m.%y %I", "\u{1f}%M\u{1f}%p")]
+        {
+            assert_eq!(missing(format).0, part, "{format}");
         }
         for unknown in ["J", "YYYY-RM", "\"open", "Month"] {
             assert!(translated(unknown).is_err(), "{unknown}");

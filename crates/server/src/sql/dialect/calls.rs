@@ -1,0 +1,271 @@
+//! Calls of functions with other names, arguments or types.
+
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, OrderByExpr, OrderByOptions,
+    TimezoneInfo, TypedString, Value, ValueWithSpan,
+};
+
+use super::interval::interval;
+use super::{json, operators};
+use crate::sql::ast::{binary, call, cast, function as ast_function, literal, nested, number, text};
+
+/// Functions that have another name in the query engine.
+const RENAMED: [(&str, &str); 10] = [
+    ("array_remove", "array_remove_all"),
+    ("array_to_json", "to_json"),
+    ("ceiling", "ceil"),
+    ("current_catalog", "current_database"),
+    ("every", "bool_and"),
+    ("gen_random_uuid", "uuid"),
+    ("sign", "signum"),
+    ("statement_timestamp", "now"),
+    ("transaction_timestamp", "now"),
+    ("variance", "var_samp"),
+];
+
+/// Functions whose result is an unsigned or a long integer in the query engine, with PostgreSQL's type of it. Clients show
+/// an unsigned one as a decimal.
+const COUNTS: [(&str, DataType); 13] = [
+    ("array_length", DataType::Integer(None)),
+    ("array_ndims", DataType::Integer(None)),
+    ("array_lower", DataType::Integer(None)),
+    ("array_position", DataType::Integer(None)),
+    ("array_upper", DataType::Integer(None)),
+    ("cardinality", DataType::Integer(None)),
+    ("dense_rank", DataType::BigInt(None)),
+    ("ntile", DataType::Integer(None)),
+    ("rank", DataType::BigInt(None)),
+    ("regexp_count", DataType::Integer(None)),
+    ("regexp_instr", DataType::Integer(None)),
+    ("regr_count", DataType::BigInt(None)),
+    ("row_number", DataType::BigInt(None)),
+];
+
+/// Calls of functions with other arguments.
+pub(super) fn called(function: &mut Function) -> Option<Expr> {
+    let name = function.name.to_string().to_ascii_lowercase();
+    order_distinct(function, &name);
+    patterns(function, &name);
+    if let Some(json) = json::made(function, &name) {
+        return Some(json);
+    }
+    let FunctionArguments::List(list) = &function.args else {
+        return word(&name);
+    };
+    if let Some((_, other)) = RENAMED.into_iter().find(|(known, _)| *known == name) {
+        function.name = Ident::new(other).into();
+        return None;
+    }
+    if name == "make_interval" {
+        return named_parts(list).map(|args| call(&name, args));
+    }
+    let args: Vec<&Expr> = list
+        .args
+        .iter()
+        .filter_map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+            _ => None,
+        })
+        .collect();
+    let other = match (name.as_str(), &args[..]) {
+        // The definition in PostgreSQL's documentation.
+        ("date_trunc", [field, time, zone]) => {
+            let zone = || (*zone).clone();
+            let time = cast((*time).clone(), DataType::Timestamp(None, TimezoneInfo::WithTimeZone));
+            let there = || call("timezone", vec![zone(), time.clone()]);
+            let truncated = call("date_trunc", vec![(*field).clone(), there()]);
+            // Clocks that are set do not change the time since the last full hour.
+            Some(match text(field) {
+                Some(field) if is_within_hours(field) => {
+                    let since = nested(binary(there(), BinaryOperator::Minus, truncated));
+                    nested(binary(time, BinaryOperator::Minus, since))
+                }
+                _ => call("timezone", vec![zone(), truncated]),
+            })
+        }
+        ("date_trunc", [unit, time]) => match text(unit)?.to_ascii_lowercase().as_str() {
+            unit @ ("milliseconds" | "microseconds") => {
+                Some(call("date_trunc", vec![literal(unit.trim_end_matches('s')), (*time).clone()]))
+            }
+            unit => first_of_years(unit, time),
+        },
+        ("current_timestamp" | "current_time" | "localtimestamp" | "localtime", [digits]) => {
+            let now = word(&name).unwrap_or_else(|| call(&name, Vec::new()));
+            Some(match digits.to_string().as_str() {
+                "0" => call("date_trunc", vec![literal("second"), now]),
+                "1" | "2" | "3" => call("date_trunc", vec![literal("millisecond"), now]),
+                _ => now,
+            })
+        }
+        ("lead" | "lag", [of, by, default]) if function.over.is_some() && !is_literal(default) => {
+            let (of, by, default) = ((*of).clone(), (*by).clone(), (*default).clone());
+            let over = |args: Vec<Expr>| {
+                Expr::Function(Function { over: function.over.clone(), ..ast_function(&name, args) })
+            };
+            let has_row = over(vec![boolean(true), by.clone(), boolean(false)]);
+            Some(nested(Expr::Case {
+                case_token: AttachedToken::empty(),
+                end_token: AttachedToken::empty(),
+                operand: None,
+                conditions: vec![CaseWhen { condition: has_row, result: over(vec![of, by]) }],
+                else_result: Some(Box::new(default)),
+            }))
+        }
+        ("mod", [of, by]) => {
+            let (of, by) = (nested((*of).clone()), nested((*by).clone()));
+            Some(nested(binary(of, BinaryOperator::Modulo, by)))
+        }
+        ("date", [time]) => Some(cast((*time).clone(), DataType::Date)),
+        // An empty array has no dimension.
+        ("array_length", [of, dimension]) => {
+            let length = call("array_length", vec![(*of).clone(), (*dimension).clone()]);
+            Some(call("nullif", vec![length, number("0")]))
+        }
+        ("make_timestamptz", [parts @ .., zone]) if parts.len() == 6 => {
+            let time = call("make_timestamp", parts.iter().map(|part| (*part).clone()).collect());
+            Some(call("timezone", vec![(*zone).clone(), time]))
+        }
+        ("make_timestamptz", parts) => {
+            let time = call("make_timestamp", parts.iter().map(|part| (*part).clone()).collect());
+            Some(cast(time, DataType::Timestamp(None, TimezoneInfo::WithTimeZone)))
+        }
+        // No time is infinite here.
+        ("isfinite", [time]) => {
+            let known = Expr::IsNotNull(Box::new(nested((*time).clone())));
+            Some(call("nullif", vec![known, boolean(false)]))
+        }
+        ("generate_series", [from, to, step]) => {
+            let step = interval(text(step)?);
+            Some(call("generate_series", vec![(*from).clone(), like(from, to), step]))
+        }
+        _ => None,
+    };
+    match COUNTS.into_iter().find(|(known, _)| *known == name) {
+        Some((_, to)) => Some(cast(other.unwrap_or_else(|| Expr::Function(function.clone())), to)),
+        None => other,
+    }
+}
+
+/// The replacement of a word without parentheses: times on the session's clock.
+pub(super) fn word(name: &str) -> Option<Expr> {
+    let here = || call("to_local_time", vec![call("now", Vec::new())]);
+    match name {
+        "localtimestamp" => Some(here()),
+        "localtime" => Some(cast(here(), DataType::Time(None, TimezoneInfo::None))),
+        "current_catalog" => Some(call("current_database", Vec::new())),
+        _ => None,
+    }
+}
+
+/// A text as a value of the type that another expression states.
+pub(super) fn like(of: &Expr, constant: &Expr) -> Expr {
+    match of {
+        Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. })
+            if text(constant).is_some() =>
+        {
+            cast(constant.clone(), data_type.clone())
+        }
+        _ => constant.clone(),
+    }
+}
+
+/// `date_trunc` of a decade, a century or a millennium: the first of January of a year before that of the time.
+fn first_of_years(unit: &str, time: &Expr) -> Option<Expr> {
+    let (first, years) = match unit.to_ascii_lowercase().as_str() {
+        "decade" | "decades" => (0, 10),
+        "century" | "centuries" => (1, 100),
+        "millennium" | "millennia" => (1, 1000),
+        _ => return None,
+    };
+    let year = cast(call("date_part", vec![literal("year"), time.clone()]), DataType::Integer(None));
+    let since = binary(
+        nested(binary(year, BinaryOperator::Minus, number(first))),
+        BinaryOperator::Modulo,
+        number(years),
+    );
+    let since = call("make_interval", vec![nested(since)]);
+    let year = call("date_trunc", vec![literal("year"), time.clone()]);
+    Some(nested(binary(year, BinaryOperator::Minus, since)))
+}
+
+/// Returns whether a unit of `date_trunc` is an hour or less.
+pub(super) fn is_within_hours(unit: &str) -> bool {
+    const UNITS: [&str; 5] = ["hour", "minute", "second", "millisecond", "microsecond"];
+    UNITS.contains(&unit.to_ascii_lowercase().trim_end_matches('s'))
+}
+
+/// The arguments of `make_interval` in their order, if any is named. Others are 0.
+fn named_parts(list: &FunctionArgumentList) -> Option<Vec<Expr>> {
+    const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+    let mut parts: Vec<Expr> = PARTS.iter().map(|_| number("0")).collect();
+    let mut has_names = false;
+    for (at, arg) in list.args.iter().enumerate() {
+        let (at, value) = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (at, value),
+            FunctionArg::ExprNamed {
+                name: Expr::Identifier(name),
+                arg: FunctionArgExpr::Expr(value),
+                ..
+            }
+            | FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                has_names = true;
+                (PARTS.iter().position(|part| name.value.eq_ignore_ascii_case(part))?, value)
+            }
+            _ => return None,
+        };
+        *parts.get_mut(at)? = value.clone();
+    }
+    has_names.then_some(parts)
+}
+
+/// Gives lists of different values the order of PostgreSQL, which sorts to find them.
+fn order_distinct(function: &mut Function, name: &str) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct) && list.clauses.is_empty();
+    if let ("array_agg" | "string_agg", true, Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(of)))) =
+        (name, distinct && function.over.is_none(), list.args.first())
+    {
+        let options = OrderByOptions { asc: None, nulls_first: None };
+        let by = OrderByExpr { expr: of.clone(), options, with_fill: None };
+        list.clauses.push(FunctionArgumentClause::OrderBy(vec![by]));
+    }
+}
+
+/// Constant patterns of regular expressions among the arguments of a function.
+fn patterns(function: &mut Function, name: &str) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    if !name.starts_with("regexp_") {
+        return;
+    }
+    let mut args = list.args.iter_mut().skip(1).map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    if let Some(Some(pattern)) = args.next() {
+        operators::change_pattern(pattern);
+    }
+    // The whole match.
+    if let ("regexp_replace", Some(Some(by))) = (name, args.next())
+        && let Some(other) = text(by).filter(|by| by.contains(r"\&")).map(|by| by.replace(r"\&", r"\0"))
+    {
+        *by = literal(other);
+    }
+}
+
+fn boolean(value: bool) -> Expr {
+    Expr::value(Value::Boolean(value))
+}
+
+/// Returns whether an expression is a constant without a fraction, which has the type that its place wants.
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_literal(expr),
+        expr => matches!(expr, Expr::Value(_)) && !has_fraction(expr),
+    }
+}
+
+fn has_fraction(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if number.contains(['.', 'e', 'E']))
+}

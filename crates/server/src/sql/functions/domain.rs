@@ -1,0 +1,175 @@
+//! Functions of floating-point numbers that are errors outside of their domain, as in PostgreSQL, and quotients.
+//!
+//! The query engine's results are infinite or not a number: `ln(0)`, `acos(2)`, `exp(1000)`, `1.0::float8 / 0`. Finite
+//! arguments with such a result are an error here. Infinity and NaN among the arguments stay what they are.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, FieldRef, Float64Type};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, Result, internal_datafusion_err, plan_err};
+use datafusion::functions::math;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+use datafusion::prelude::SessionContext;
+
+use super::declared::Function;
+use crate::sql::QueryError;
+
+/// A function of the query engine with errors.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct WithinDomain {
+    of_all: Arc<ScalarUDF>,
+    kind: Kind,
+}
+
+/// What may be wrong with finite arguments of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Arc,
+    Exponential,
+    Logarithm,
+    Power,
+}
+
+pub(super) fn register(context: &SessionContext) {
+    for (of_all, kind) in [
+        (math::acos(), Kind::Arc),
+        (math::acosh(), Kind::Arc),
+        (math::asin(), Kind::Arc),
+        (math::atanh(), Kind::Arc),
+        (math::exp(), Kind::Exponential),
+        (math::ln(), Kind::Logarithm),
+        (math::log(), Kind::Logarithm),
+        (math::log10(), Kind::Logarithm),
+        (math::log2(), Kind::Logarithm),
+        (math::power(), Kind::Power),
+    ] {
+        context.register_udf(ScalarUDF::from(WithinDomain { of_all, kind }));
+    }
+    context.register_udf(float_quotient().as_ref().clone());
+}
+
+impl Kind {
+    /// PostgreSQL's error for finite arguments without a finite result.
+    fn error(self, of: &[f64]) -> DataFusionError {
+        let (sqlstate, text) = match (self, of) {
+            (Kind::Arc, _) => ("22003", "input is out of range"),
+            (Kind::Logarithm, of) if of.contains(&0.0) => ("2201E", "cannot take logarithm of zero"),
+            (Kind::Logarithm, of) if of.iter().any(|of| *of < 0.0) => {
+                ("2201E", "cannot take logarithm of a negative number")
+            }
+            // The base is 1.
+            (Kind::Logarithm, _) => ("22012", "division by zero"),
+            (Kind::Power, [of, _]) if *of == 0.0 => ("2201F", "zero raised to a negative power is undefined"),
+            (Kind::Power, [of, by]) if *of < 0.0 && by.fract() != 0.0 => {
+                ("2201F", "a negative number raised to a non-integer power yields a complex result")
+            }
+            _ => return overflow(),
+        };
+        DataFusionError::External(Box::new(QueryError::other(sqlstate, text)))
+    }
+}
+
+fn overflow() -> DataFusionError {
+    DataFusionError::External(Box::new(QueryError::other("22003", "value out of range: overflow")))
+}
+
+impl ScalarUDFImpl for WithinDomain {
+    fn name(&self) -> &str {
+        self.of_all.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.of_all.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.of_all.signature()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.of_all.coerce_types(types)
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.of_all.inner().return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.of_all.return_field_from_args(args)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let (of, rows) = (args.args.clone(), args.number_rows);
+        let results = self.of_all.invoke_with_args(args)?;
+        if !results.data_type().is_floating() {
+            return Ok(results);
+        }
+        let floats = |of: &ColumnarValue| -> Result<Float64Array> {
+            Ok(cast(&of.to_array(rows)?, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
+        };
+        let found = floats(&results)?;
+        if found.iter().all(|of| of.is_none_or(f64::is_finite)) {
+            return Ok(results);
+        }
+        let arguments = of.iter().map(floats).collect::<Result<Vec<_>>>()?;
+        for row in (0..found.len()).filter(|&row| found.is_valid(row) && !found.value(row).is_finite()) {
+            let of: Vec<f64> = arguments.iter().map(|of| of.value(row)).collect();
+            if of.iter().all(|of| of.is_finite()) {
+                return Err(self.kind.error(&of));
+            }
+        }
+        Ok(results)
+    }
+}
+
+static QUOTIENT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let gives = |types: &[DataType]| types[0].clone();
+    Arc::new(Function { name: "float_div", takes: two_floats, gives, compute: divided }.immutable())
+});
+
+/// The quotient of two floating-point numbers.
+pub(crate) fn float_quotient() -> Arc<ScalarUDF> {
+    QUOTIENT.clone()
+}
+
+fn two_floats(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        // The query engine's type of the operation.
+        [DataType::Float32, other] | [other, DataType::Float32] if *other != DataType::Float64 => {
+            Ok(vec![DataType::Float32; 2])
+        }
+        [left, right] if [left, right].iter().all(|of| of.is_numeric() || of.is_null()) => {
+            Ok(vec![DataType::Float64; 2])
+        }
+        _ => plan_err!("this function takes two floating-point numbers"),
+    }
+}
+
+fn divided(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let arrays: Vec<ArrayRef> =
+        args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<_>>()?;
+    let [of, by] = &arrays[..] else { return Err(internal_datafusion_err!("a quotient of two numbers")) };
+    let to = args.return_field.data_type();
+    let narrow = *to == DataType::Float32;
+    let (of, by) = (cast(of, &DataType::Float64)?, cast(by, &DataType::Float64)?);
+    let (of, by) = (of.as_primitive::<Float64Type>(), by.as_primitive::<Float64Type>());
+    let quotient = |of: f64, by: f64| {
+        let quotient = of / by;
+        let fits = if narrow { (quotient as f32).is_finite() } else { quotient.is_finite() };
+        match by == 0.0 && !of.is_nan() {
+            true => Err(ArrowError::DivideByZero.into()),
+            false if !fits && of.is_finite() && by.is_finite() => Err(overflow()),
+            // One NaN and one zero, so that equal values are in one group.
+            false if quotient.is_nan() => Ok(f64::NAN),
+            false => Ok(quotient + 0.0),
+        }
+    };
+    let quotients = of.iter().zip(by).map(|(of, by)| of.zip(by).map(|(of, by)| quotient(of, by)).transpose());
+    let quotients: Float64Array = quotients.collect::<Result<_>>()?;
+    Ok(ColumnarValue::Array(cast(&quotients, to)?))
+}

@@ -1,0 +1,170 @@
+//! Forms of PostgreSQL that the parser does not know, rewritten by their tokens before a statement is parsed.
+//!
+//! | form | rewritten |
+//! |---|---|
+//! | `a>-1` | `a> -1` |
+//! | `a ISNULL` | `a IS NULL` |
+//! | `TABLE t` | `SELECT * FROM t` |
+//! | `trim(LEADING FROM a)` | `trim(LEADING a)` |
+//! | `ORDER BY a USING >` | `ORDER BY a DESC` |
+//! | `a BETWEEN SYMMETRIC b AND c` | `a BETWEEN !! b AND c`, with an operator that PostgreSQL has no more |
+
+use std::borrow::Cow;
+use std::str::Chars;
+
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use super::text::ends_value;
+
+/// Words without which no such form is there, in upper case.
+const WORDS: [&str; 5] = ["ISNULL", "SYMMETRIC", "TABLE", "TRIM", "USING"];
+
+/// The statement in a form that the parser knows.
+pub(crate) fn parsable(sql: &str) -> Cow<'_, str> {
+    let upper = sql.to_ascii_uppercase();
+    if ![">-", ">+"].iter().chain(&WORDS).any(|part| upper.contains(part)) {
+        return Cow::Borrowed(sql);
+    }
+    let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location() else {
+        return Cow::Borrowed(sql);
+    };
+    let tokens: Vec<_> =
+        tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
+    let (mut text, mut done, mut place) =
+        (String::new(), 0, Cursor { rest: sql.chars(), at: Location::new(1, 1) });
+    for (at, TokenWithSpan { span, .. }) in tokens.iter().enumerate() {
+        let Some(other) = rewritten(&tokens, at) else { continue };
+        text.push_str(&sql[done..sql.len() - place.rest_from(span.start)]);
+        text.push_str(&other);
+        done = sql.len() - place.rest_from(span.end);
+    }
+    if done == 0 {
+        return Cow::Borrowed(sql);
+    }
+    text.push_str(&sql[done..]);
+    Cow::Owned(text)
+}
+
+/// A place in a text that only goes on, so that many places take no more time than one.
+struct Cursor<'a> {
+    rest: Chars<'a>,
+    at: Location,
+}
+
+impl Cursor<'_> {
+    /// Goes on to a line and column, and returns the number of bytes from there.
+    fn rest_from(&mut self, to: Location) -> usize {
+        while (self.at.line, self.at.column) < (to.line, to.column) {
+            match self.rest.next() {
+                Some('\n') => self.at = Location::new(self.at.line + 1, 1),
+                Some(_) => self.at.column += 1,
+                None => break,
+            }
+        }
+        self.rest.as_str().len()
+    }
+}
+
+/// The text in place of a token, if it is another one.
+fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
+    let before = |by: usize| at.checked_sub(by).map(|at| &tokens[at].token);
+    let behind = |by: usize| tokens.get(at + by).map(|token| &token.token);
+    match &tokens[at].token {
+        Token::CustomBinaryOperator(operator) => separate_sign(operator),
+        Token::Word(word) if word.quote_style.is_some() => None,
+        Token::Word(word) if word.value.eq_ignore_ascii_case("isnull") => {
+            let is_operand =
+                before(1).is_some_and(|token| ends_value(token) && word_of(token) != Some(Keyword::AS));
+            (is_operand && before(1) != Some(&Token::Period)).then(|| "IS NULL".to_owned())
+        }
+        Token::Word(word) if word.keyword == Keyword::TABLE => {
+            let begins = match before(1) {
+                None | Some(Token::LParen | Token::SemiColon) => true,
+                Some(token) => matches!(
+                    word_of(token),
+                    Some(
+                        Keyword::UNION
+                            | Keyword::EXCEPT
+                            | Keyword::INTERSECT
+                            | Keyword::ALL
+                            | Keyword::EXPLAIN
+                            | Keyword::ANALYZE
+                    )
+                ),
+            };
+            let named = matches!(behind(1), Some(Token::Word(_))) && behind(2) != Some(&Token::LParen);
+            (begins && named).then(|| "SELECT * FROM".to_owned())
+        }
+        Token::Word(word) if word.keyword == Keyword::FROM => {
+            let is_open = |open: Option<&Token>, trim: Option<&Token>| {
+                open == Some(&Token::LParen) && trim.and_then(word_of) == Some(Keyword::TRIM)
+            };
+            let sided = matches!(
+                before(1).and_then(word_of),
+                Some(Keyword::LEADING | Keyword::TRAILING | Keyword::BOTH)
+            );
+            (is_open(before(1), before(2)) || sided && is_open(before(2), before(3))).then(String::new)
+        }
+        Token::Word(word) if word.keyword == Keyword::USING => match behind(1) {
+            Some(Token::Lt) => Some("ASC".to_owned()),
+            Some(Token::Gt) => Some("DESC".to_owned()),
+            _ => None,
+        },
+        Token::Word(word) if before(1).and_then(word_of) == Some(Keyword::BETWEEN) => match word.keyword {
+            Keyword::SYMMETRIC => Some("!!".to_owned()),
+            Keyword::ASYMMETRIC => Some(String::new()),
+            _ => None,
+        },
+        Token::Lt | Token::Gt if before(1).and_then(word_of) == Some(Keyword::USING) => Some(String::new()),
+        _ => None,
+    }
+}
+
+fn word_of(token: &Token) -> Option<Keyword> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
+}
+
+/// The operator and a blank without the signs at its end. By PostgreSQL's rule an operator ends with a sign only if it has
+/// one of some other letters.
+fn separate_sign(operator: &str) -> Option<String> {
+    const LETTERS: [char; 9] = ['~', '!', '@', '#', '%', '^', '&', '|', '`'];
+    let plain = operator.trim_end_matches(['-', '+']);
+    let has_sign = plain.len() < operator.len() && !operator.contains(LETTERS);
+    has_sign.then(|| format!("{plain} {}", &operator[plain.len()..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_rewritten_where_they_are_meant() {
+        for (sql, other) in [
+            ("SELECT a>-1, b>+2", "SELECT a> -1, b> +2"),
+            ("SELECT a ISNULL, (b)isnull", "SELECT a IS NULL, (b)IS NULL"),
+            ("TABLE t", "SELECT * FROM t"),
+            ("table s.t ORDER BY 1", "SELECT * FROM s.t ORDER BY 1"),
+            ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
+            ("SELECT trim(LEADING FROM a), trim(from b)", "SELECT trim(LEADING  a), trim( b)"),
+            ("SELECT a BETWEEN SYMMETRIC 2 AND 1", "SELECT a BETWEEN !! 2 AND 1"),
+            ("SELECT a FROM t ORDER BY a USING >, b using <", "SELECT a FROM t ORDER BY a DESC , b ASC "),
+        ] {
+            assert_eq!(parsable(sql), other);
+        }
+        for sql in [
+            "SELECT 1 AS isnull, t.isnull, isnull(a)",
+            "SELECT 'a ISNULL', \"table \" FROM t",
+            "CREATE TABLE t (a int)",
+            "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'x'",
+            "SELECT trim(LEADING 'x' FROM a), trim(a) FROM t JOIN u USING (a)",
+            "SELECT a FROM t WHERE b @>- 1",
+        ] {
+            assert_eq!(parsable(sql), sql);
+        }
+    }
+}

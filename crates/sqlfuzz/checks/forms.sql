@@ -1,0 +1,458 @@
+SELECT 5 BETWEEN SYMMETRIC 7 AND 3
+SELECT 5 NOT BETWEEN SYMMETRIC 7 AND 3
+-- another type
+TABLE pg_namespace LIMIT 0
+SELECT trim(leading from '  x ')
+SELECT trim(trailing from '  x ')
+SELECT trim(both from '  x ')
+SELECT trim(from '  x ')
+SELECT trim(leading 'x' from 'xxax')
+-- refused
+SELECT * FROM generate_series(1.0, 2.0, 0.25)
+-- refused
+SELECT extract(timezone from timestamptz '2020-01-01 00:00:00+00')
+-- refused
+SELECT extract(timezone_hour from timestamptz '2020-01-01 00:00:00+00')
+-- another type
+SELECT extract(julian from timestamp '2020-01-01 12:00:00')
+-- another type
+SELECT extract(julian from date '2020-01-01')
+SELECT extract(millennium from timestamp '2020-01-01 12:00:00')
+SELECT extract(century from date '2020-01-01')
+SELECT extract(decade from date '2020-01-01')
+SELECT extract(isodow from date '2020-01-05')
+SELECT extract(isoyear from date '2020-01-05')
+SELECT extract(microseconds from timestamp '2020-01-01 12:00:01.5')
+-- another type
+SELECT extract(milliseconds from timestamp '2020-01-01 12:00:01.5')
+-- another type
+SELECT extract(epoch from timestamp '2020-01-01 12:00:01.5')
+-- another type
+SELECT extract(epoch from interval '1 day 2 hours')
+SELECT extract(day from interval '40 days 2 hours')
+SELECT date_trunc('decade', timestamp '2027-03-04')
+SELECT date_trunc('century', timestamp '2027-03-04')
+SELECT date_trunc('millennium', timestamp '2027-03-04')
+SELECT date_trunc('week', timestamp '2027-03-04')
+SELECT date_trunc('milliseconds', timestamp '2027-03-04 01:02:03.456789')
+-- refused
+SELECT date_trunc('hour', interval '3 days 02:47:33')
+SELECT 1.0::float8/0
+SELECT 1.0::float8/0.0::float8
+SELECT 0.0::float8/0.0::float8
+SELECT ln(0.0::float8)
+SELECT ln(0)
+SELECT ln(-1.0)
+SELECT log(0.0)
+SELECT log(2.0, 0)
+SELECT sqrt(-1.0)
+SELECT sqrt(-1.0::float8)
+-- another code
+SELECT power(0.0, -1.0)
+SELECT power(-1.0, 0.5)
+SELECT exp(1000.0::float8)
+-- PostgreSQL refuses it
+SELECT 1e308::float8 * 10
+SELECT acos(2.0)
+SELECT asin(2)
+SELECT mod(5,0)
+SELECT 5 % 0
+SELECT 5.5 % 0
+-- refused
+SELECT row_to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t
+-- refused
+SELECT to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t
+-- refused
+SELECT json_agg(t) FROM (SELECT 1 AS a, 'x' AS b) t
+-- refused
+SELECT t FROM (SELECT 1 AS a, 'x' AS b) t
+-- refused
+SELECT count(t) FROM (SELECT 1 AS a, 'x' AS b) t
+-- refused
+SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) FROM (VALUES (1),(2),(3)) t(x)
+SELECT sum(x) OVER (ORDER BY x GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES (1),(2),(3)) t(x)
+SELECT nth_value(x,2) OVER (ORDER BY x) FROM (VALUES (1),(2),(3)) t(x)
+-- refused
+SELECT sum(x) FROM (VALUES (9223372036854775807),(1)) t(x)
+SELECT overlay('abcdef' placing 'XX' from 2 for 3)
+SELECT position('c' in 'abc')
+SELECT substring('abcdef' from 2 for 3)
+SELECT substring('abcdef' from '[c-e]+')
+SELECT 'abc' SIMILAR TO '(a|b)%'
+SELECT 'abc' ~ 'b'
+SELECT 'abc' LIKE 'a\_c'
+SELECT 'a_c' LIKE 'a\_c'
+SELECT 'abc' LIKE 'a!_c' ESCAPE '!'
+SELECT 'ABC' ILIKE 'a%'
+SELECT format('%s-%I-%L', 'a', 'b c', 'd''e')
+SELECT greatest(1, 2, NULL)
+SELECT least(NULL, NULL)
+SELECT nullif(1, 1.0)
+SELECT width_bucket(5.35, 0.024, 10.06, 5)
+SELECT string_agg(x, ',' ORDER BY x DESC) FROM (VALUES ('a'),('b')) t(x)
+-- another type: whole constants are bigint
+SELECT array_agg(x ORDER BY x) FROM (VALUES (2),(1)) t(x)
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FROM (VALUES (1),(2)) t(x)
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY x) FROM (VALUES (1),(2)) t(x)
+SELECT mode() WITHIN GROUP (ORDER BY x) FROM (VALUES (1),(2),(2)) t(x)
+SELECT bool_and(x) FROM (VALUES (true),(false)) t(x)
+SELECT every(x) FROM (VALUES (true),(false)) t(x)
+-- another type
+SELECT stddev(x), variance(x), stddev_pop(x), var_samp(x) FROM (VALUES (1),(2),(4)) t(x)
+SELECT regr_slope(y,x), corr(y,x) FROM (VALUES (1.0,2.0),(2.0,4.1)) t(x,y)
+SELECT x FROM (VALUES (1),(2),(3),(4)) t(x) ORDER BY x OFFSET 1 FETCH FIRST 2 ROWS ONLY
+SELECT x FROM (VALUES (1),(1),(2)) t(x) ORDER BY x FETCH FIRST 1 ROW WITH TIES
+SELECT DISTINCT ON (x) x, y FROM (VALUES (1,2),(1,1),(2,3)) t(x,y) ORDER BY x, y
+SELECT * FROM (VALUES (1,2)) t(x,y) NATURAL JOIN (VALUES (1,3)) u(x,z)
+SELECT x, grouping(x) FROM (VALUES (1),(2)) t(x) GROUP BY ROLLUP(x) ORDER BY 1 NULLS LAST
+SELECT 1 IS DISTINCT FROM NULL
+SELECT (1,2) = (1,2)
+SELECT (1,2) < (1,3)
+-- PostgreSQL refuses it
+SELECT ARRAY[1,2,3][2]
+-- another type: whole constants are bigint
+SELECT ARRAY[1,2] || 3
+SELECT array_length(ARRAY[1,2,3],1)
+SELECT unnest(ARRAY[1,2])
+SELECT * FROM unnest(ARRAY[1,2], ARRAY['a','b']) AS t(a,b)
+SELECT cardinality(ARRAY[1,2])
+SELECT 2 = ANY(ARRAY[1,2])
+SELECT 2 = ALL(ARRAY[2,2])
+SELECT '{1,2}'::int[]
+-- another value: a date plus whole days is a date
+SELECT date '2020-01-31' + interval '1 month'
+SELECT date '2020-01-31' - date '2020-01-01'
+SELECT age(timestamp '2020-03-01', timestamp '2019-01-15')
+SELECT justify_interval(interval '35 days 25 hours')
+SELECT to_char(timestamp '2020-03-01 13:04:05', 'YYYY-MM-DD HH12:MI:SS AM Day')
+SELECT to_char(1234567.891, 'FM9,999,999.00')
+SELECT to_date('05 Dec 2000', 'DD Mon YYYY')
+SELECT to_timestamp(1284352323.5)
+SELECT make_date(2013, 7, 15)
+SELECT isfinite(date '2020-01-01')
+-- refused
+SELECT 'infinity'::timestamp
+SELECT 'infinity'::float8
+SELECT timestamp 'epoch'
+SELECT date 'tomorrow' - date 'today'
+SELECT interval '1 year 2 mons' * 2
+SELECT interval '1 day' / 2
+SELECT time '13:00' + interval '1 hour'
+SELECT (timestamp '2020-01-01', timestamp '2020-02-01') OVERLAPS (timestamp '2020-01-15', timestamp '2020-03-01')
+SELECT round(2.5), round(-2.5), round(2.5::float8), round(1.005, 2)
+-- another type
+SELECT trunc(2.567, 2), ceil(2.1), floor(-2.1), sign(-3.2)
+SELECT div(7, 2), 7/2, -7/2, 7 % -3
+SELECT gcd(12, 18), lcm(4, 6), factorial(5)
+SELECT 2 ^ 10, |/ 16.0, @ -5
+SELECT 5 & 3, 5 | 3, 5 # 3, ~5, 1 << 3
+SELECT md5('a'), sha256('a'::bytea)
+SELECT encode('abc'::bytea, 'hex'), decode('616263', 'hex')
+SELECT left('abc', -1), right('abc', -1), reverse('abc'), repeat('ab', 2), lpad('a', 3, 'xy'), initcap('hi THERE')
+SELECT split_part('a,b,c', ',', -1), strpos('abc', 'c'), translate('abc', 'ab', 'x'), ascii('a'), chr(97)
+SELECT concat('a', NULL, 1), concat_ws(',', 'a', NULL, 'b')
+SELECT regexp_replace('foobarbaz', 'b..', 'X', 'g'), regexp_match('foobar', '(o+)(b)'), regexp_split_to_array('a b', ' ')
+SELECT regexp_count('abcabc', 'b'), regexp_like('abc', 'B', 'i'), regexp_substr('abc', 'b.'), regexp_instr('abc', 'c')
+-- another name
+SELECT string_to_array('a,b', ','), array_to_string(ARRAY[1,NULL,2], ',', '*')
+SELECT num_nonnulls(1, NULL), num_nulls(1, NULL)
+-- another type: whole constants are bigint
+SELECT json_build_object('a', 1, 'b', NULL), jsonb_build_array(1, 'x')
+SELECT '{"a": {"b": [1,2]}}'::jsonb #>> '{a,b,0}', '{"a":1}'::json->>'a'
+-- refused
+SELECT jsonb_path_query('{"a":[1,2]}', '$.a[*]')
+SELECT '{"a":1}'::jsonb @> '{"a":1}'::jsonb, '{"a":1}'::jsonb ? 'a'
+-- another type: JSON is text
+SELECT jsonb_set('{"a":1}', '{a}', '2')
+-- another type: JSON is text
+SELECT * FROM json_each('{"a":1}')
+-- refused
+SELECT * FROM jsonb_to_recordset('[{"a":1}]') AS t(a int)
+SELECT CASE WHEN true THEN 1 ELSE 2.5 END
+SELECT 'a' || 1, 1 || 'a'
+SELECT '2020-01-01'::date::text, true::text, 1.50::text, 1e20::float8::text
+SELECT CAST('1' AS int), '1'::smallint, '  2 '::int
+SELECT 'abc'::int
+SELECT '1.5'::int
+SELECT 40000::smallint
+-- PostgreSQL refuses it
+SELECT 2147483647 + 1
+SELECT 9223372036854775807 + 1
+SELECT -(-2147483648)
+SELECT 1/0
+SELECT NULL::int + 1, NULL || 'a'
+SELECT x FROM generate_series(1,3) x
+SELECT * FROM generate_series('2020-01-01'::timestamp, '2020-01-03', '1 day')
+SELECT generate_series(1,3)
+SELECT * FROM generate_series(1,3) WITH ORDINALITY
+-- another type
+SELECT 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid
+SELECT bit_and(x), bit_or(x), bit_xor(x) FROM (VALUES (1),(3)) t(x)
+SELECT lag(x) OVER w, lead(x,1,0) OVER w, first_value(x) OVER w, ntile(2) OVER w, cume_dist() OVER w FROM (VALUES (1),(2)) t(x) WINDOW w AS (ORDER BY x)
+SELECT x, sum(x) FILTER (WHERE x > 1) OVER () FROM (VALUES (1),(2)) t(x)
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r WHERE n < 3) SELECT * FROM r
+WITH a AS MATERIALIZED (SELECT 1 x) SELECT * FROM a
+SELECT * FROM (VALUES (1),(2)) t(x), LATERAL (SELECT x*2 AS y) u
+SELECT x FROM (VALUES (1),(2)) t(x) EXCEPT ALL SELECT 1
+SELECT x FROM (VALUES (1),(2)) t(x) INTERSECT SELECT 1
+SELECT EXISTS(SELECT 1), (SELECT 1), 1 IN (SELECT 1), 1 = ANY(SELECT 1)
+SELECT 1 AS "select", 2 AS x_1
+-- another type
+SELECT U&'\0041', E'a\nb', $$x$$, B'101', X'1F'
+SELECT 'a' COLLATE "C" < 'b'
+SELECT ('2020-01-01 00:00:00+00'::timestamptz AT TIME ZONE 'Europe/Berlin')
+-- another type
+SELECT date_part('year', date '2020-01-01'), date_bin('15 minutes', timestamp '2020-02-11 15:44:17', timestamp '2001-01-01')
+SELECT localtimestamp IS NOT NULL, current_date IS NOT NULL, current_time IS NOT NULL
+SELECT starts_with('abc','ab'), 'abc' ^@ 'ab'
+SELECT unnest(string_to_array('a,b', ','))
+-- another type: whole constants are bigint
+SELECT array_position(ARRAY[1,2], 2), array_remove(ARRAY[1,2], 1), array_cat(ARRAY[1],ARRAY[2]), array_append(ARRAY[1],2)
+SELECT ARRAY[1,2] @> ARRAY[1], ARRAY[1,2] && ARRAY[2]
+SELECT min(x) OVER (PARTITION BY 1 ORDER BY x RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM (VALUES (1),(3)) t(x)
+SELECT GREATEST('a','b'), COALESCE(NULL, 'x')
+SELECT range_agg(x) FROM (VALUES (1)) t(x)
+SELECT date '2020-01-01' + interval '1 hour'
+SELECT date '2020-01-01' - interval '1 hour'
+SELECT d + interval '90 minutes' FROM (VALUES (date '2020-01-01')) t(d)
+SELECT interval '1 hour' + date '2020-01-01'
+SELECT d + i FROM (VALUES (date '2020-01-01', interval '2 hours')) t(d,i)
+SELECT date '2020-01-01' + time '10:00'
+SELECT date '2020-01-01' + 1
+SELECT date '2020-01-10' > timestamp '2020-01-09 23:00'
+SELECT max(d + interval '1 day') FROM (VALUES (date '2020-01-01')) t(d)
+SELECT d FROM (VALUES (date '2020-01-01')) t(d) WHERE d + interval '1 hour' > d
+SELECT position('' in 'abc'), octet_length('é'), char_length('é'), bit_length('a')
+SELECT to_char(interval '3 hours', 'HH24:MI'), to_char(12, '999'), to_char(-12.5, 'S999D9')
+SELECT to_number('1,234.5', '9,999.9')
+-- another type: whole constants are bigint
+SELECT array_to_json(ARRAY[1,2]), to_json(1), to_jsonb('a'::text)
+-- another type: JSON is text
+SELECT json_object_agg(k, v) FROM (VALUES ('a',1),('b',2)) t(k,v)
+-- another type: JSON is text
+SELECT jsonb_agg(x ORDER BY x DESC) FROM (VALUES (1),(2)) t(x)
+SELECT jsonb_array_length('[1,2]'), json_typeof('1'), jsonb_pretty('{"a":1}')
+-- another name
+SELECT * FROM jsonb_array_elements('[1,2]') WITH ORDINALITY
+SELECT jsonb_object_keys('{"a":1,"b":2}')
+-- another type: JSON is text
+SELECT '{"a":1}'::jsonb || '{"b":2}', '{"a":1}'::jsonb - 'a', '[1,2]'::jsonb -> -1
+SELECT date_trunc('day', timestamptz '2020-01-01 23:30:00+00', 'Europe/Berlin')
+SELECT now() - interval '1 day' < now()
+SELECT extract(dow from timestamp '2020-01-05'), extract(doy from date '2020-03-01'), extract(week from date '2020-01-01'), extract(quarter from date '2020-05-01')
+-- another type
+SELECT date_trunc('month', date '2020-01-15')
+SELECT 5 / 2.0, 10 / 4, 10.0 / 3, 1.0 / 3.0, 2 / 3.0::float8
+SELECT 0.1 + 0.2, 0.1::float8 + 0.2::float8, 1e-7::float8, 1e15::float8, 123456789012345678::float8
+-- another value
+SELECT 1::real / 3, 1e10::real, 16777217::real
+-- another type
+SELECT avg(x) FROM (VALUES (1),(2)) t(x)
+SELECT avg(x) FROM (VALUES (1.5),(2.25)) t(x)
+SELECT sum(x) FROM (VALUES (1.5),(2.25)) t(x)
+SELECT interval '1 mon 2 days 03:04:05.678', interval '-1 day', interval 'P1Y2M', interval '100 hours'
+-- another code
+SELECT time '25:00'
+SELECT date '2020-02-30'
+-- refused
+SELECT timestamp '2020-01-01 24:00:00'
+SELECT 'yes'::boolean, 'off'::boolean, 1::boolean, true::int
+SELECT 'maybe'::boolean
+SELECT 3.7::int, -3.5::int, 2.5::int, 3.5::float8::int, 2.5::float8::int
+SELECT 1e10::int
+-- refused
+SELECT 'NaN'::float8 = 'NaN'::float8, 'NaN'::float8 > 1, 'NaN'::numeric
+SELECT substr('abc', 0, 2), substr('abc', -1), left('é', 1)
+SELECT ltrim('xxa', 'x'), btrim(' a '), trim(' a ')
+SELECT x FROM (VALUES ('b'),('A'),('a'),('B')) t(x) ORDER BY x COLLATE "C"
+SELECT x FROM (VALUES (1),(NULL),(2)) t(x) ORDER BY x DESC
+SELECT x FROM (VALUES (1),(NULL),(2)) t(x) ORDER BY x USING >
+SELECT count(DISTINCT x), count(*) FILTER (WHERE x > 1) FROM (VALUES (1),(2),(2)) t(x)
+SELECT x, count(*) FROM (VALUES (1),(2),(2)) t(x) GROUP BY x HAVING count(*) > 1
+SELECT x AS y FROM (VALUES (1),(2)) t(x) GROUP BY y ORDER BY y
+SELECT x + 1 FROM (VALUES (1),(2)) t(x) GROUP BY 1 ORDER BY 1
+-- refused
+SELECT sum(x) FROM (VALUES (1),(2)) t(x) GROUP BY ()
+SELECT 1 WHERE false
+SELECT 1 LIMIT ALL
+SELECT x FROM (VALUES (1),(2)) t(x) LIMIT 1 OFFSET 1 ROWS
+SELECT version() LIKE 'PostgreSQL%'
+SELECT current_setting('TimeZone')
+SELECT quote_ident('a b'), quote_literal('a''b'), quote_nullable(NULL)
+-- PostgreSQL refuses it
+SELECT array[1,2,3][1:2]
+-- another type: whole constants are bigint
+SELECT (array[1,2,3])[1:2], (array[1,2,3])[2], (array[1,2,3])[5]
+-- another type: whole constants are bigint
+SELECT array_agg(DISTINCT x ORDER BY x) FROM (VALUES (2),(1),(2)) t(x)
+-- refused
+SELECT array_fill(0, ARRAY[2]), array_ndims(ARRAY[[1],[2]]), array_upper(ARRAY[1,2],1), array_lower(ARRAY[1,2],1)
+-- another name
+SELECT generate_subscripts(ARRAY[1,2],1)
+-- refused
+SELECT trim_array(ARRAY[1,2,3],1), array_replace(ARRAY[1,2],1,9), array_prepend(0,ARRAY[1]), array_positions(ARRAY[1,1],1)
+SELECT regexp_matches('foobarbequebaz', 'ba.', 'g')
+SELECT regexp_split_to_table('a b c', ' ')
+SELECT string_to_table('a,b', ',')
+SELECT min(x), max(x) FROM (VALUES ('a'),('b')) t(x)
+-- another type
+SELECT cbrt(27), degrees(pi()), radians(180), atan2(1,1), sinh(1), cot(1), log10(100), log(100), log(2, 8)
+-- refused
+SELECT sind(30), cosd(60), tand(45)
+-- refused
+SELECT scale(1.50), min_scale(1.50), trim_scale(1.50)
+SELECT make_timestamp(2013,7,15,8,15,23.5), make_time(8,15,23.5), make_interval(days => 10), make_timestamptz(2013,7,15,8,15,23.5)
+SELECT clock_timestamp() >= statement_timestamp(), transaction_timestamp() = now()
+SELECT isfinite(interval '1 day'), justify_days(interval '35 days'), justify_hours(interval '27 hours')
+SELECT x IS NULL, x ISNULL, x NOTNULL FROM (VALUES (1)) t(x)
+SELECT true IS UNKNOWN, NULL IS TRUE, false IS NOT TRUE
+SELECT 1 <> 2, 1 != 2, NOT true
+SELECT 'a' < 'b' AND 'B' < 'a' COLLATE "C"
+SELECT ROW(1,'a'), (1,2)
+-- refused
+SELECT (ROW(1,2)).f1
+-- refused
+SELECT * FROM ROWS FROM (generate_series(1,2), generate_series(1,3)) AS t(a,b)
+SELECT x, y FROM (VALUES (1),(2)) t(x) CROSS JOIN LATERAL generate_series(1, x) y
+SELECT grouping(x,y), x, y FROM (VALUES (1,2)) t(x,y) GROUP BY GROUPING SETS ((x),(y),()) ORDER BY 1
+SELECT x, y FROM (VALUES (1,2)) t(x,y) GROUP BY CUBE(x,y) ORDER BY 1,2
+SELECT corr(x,y), covar_pop(x,y), regr_r2(x,y) FROM (VALUES (1,2),(2,3)) t(x,y)
+-- refused
+SELECT rank(2) WITHIN GROUP (ORDER BY x) FROM (VALUES (1),(2)) t(x)
+SELECT x ISNULL, NULL ISNULL FROM (VALUES (1)) t(x)
+SELECT x FROM (VALUES (1),(NULL)) t(x) WHERE x ISNULL
+SELECT 1e15::float8, 1.5e3, 1e-7, 2.5E+2, 1e3::int, 12e-1::numeric, -1e2
+SELECT 1e300::float8, 1e22::float8
+SELECT x / y FROM (VALUES (1.5::float8, 2.0::float8), (NULL, 0), (4, NULL)) t(x, y)
+SELECT x / y FROM (VALUES (1.5::float8, 2.0::float8), (1, 0)) t(x, y)
+SELECT CASE WHEN y <> 0 THEN x / y END FROM (VALUES (1.5::float8, 2.0::float8), (1, 0)) t(x, y)
+SELECT x FROM (VALUES (1.5::float8, 2.0::float8), (1, 0)) t(x, y) WHERE y <> 0 AND x / y > 0.5
+SELECT 'Infinity'::float8 / 2.0::float8, 'NaN'::float8 / 0, 1 / 'Infinity'::float8
+-- PostgreSQL refuses it
+SELECT 1e308::float8 / 1e-308::float8
+SELECT ln('Infinity'::float8), ln(NULL::float8), ln(2.718281828459045::float8)
+SELECT ln(x) FROM (VALUES (1.0::float8), (0)) t(x)
+SELECT log(-1.0::float8)
+SELECT log10(0.0::float8)
+-- another code
+SELECT power(0.0::float8, -1), power(2.0::float8, 10)
+SELECT power((-8)::float8, 0.5::float8)
+SELECT power((-8)::float8, 3.0::float8), power(0::float8, 0::float8), exp(1::float8)
+SELECT power(10::float8, 400::float8)
+SELECT acos(1::float8), asin(0.5::float8), acosh(1.0::float8), atanh(0.5::float8)
+SELECT acosh(0.5::float8)
+SELECT atanh(1.5::float8)
+-- refused
+SELECT date_trunc('decade', timestamp '1999-12-31'), date_trunc('century', timestamp '2000-12-31'), date_trunc('century', timestamp '2001-01-01'), date_trunc('millennium', timestamp '2000-06-01')
+SELECT date_trunc('microseconds', timestamp '2027-03-04 01:02:03.456789'), date_trunc('milliseconds', timestamp '2027-03-04 01:02:03.456789')
+SELECT row_number() OVER (ORDER BY x), rank() OVER (ORDER BY x), dense_rank() OVER (ORDER BY x), ntile(2) OVER (ORDER BY x), row_number() OVER (ORDER BY x) * 2 FROM (VALUES (1),(2)) t(x)
+SELECT * FROM (SELECT x, row_number() OVER (ORDER BY x DESC) AS r FROM (VALUES (1),(2),(3)) t(x)) q WHERE r <= 2 ORDER BY r
+SELECT array_length(ARRAY[1,2,3],1), array_length(ARRAY[]::int[],1), cardinality(ARRAY[1,2]), array_position(ARRAY[4,5],5), array_position(ARRAY[4,5],6)
+SELECT * FROM unnest(ARRAY['a','b']) WITH ORDINALITY
+SELECT * FROM generate_series(timestamp '2020-01-01', '2020-01-03', '1 day')
+SELECT count(*) FROM (TABLE pg_namespace) t WHERE nspname = 'pg_catalog'
+SELECT trim(BOTH 'x' FROM 'xax'), trim(LEADING FROM '  a '), trim(TRAILING FROM ' a  '), trim(FROM ' a ')
+SELECT x FROM (VALUES (1),(3),(2)) t(x) ORDER BY x USING >
+SELECT x FROM (VALUES (1),(3),(2)) t(x) ORDER BY x USING <, 1
+SELECT 'abc' ^@ 'ab', starts_with('abc', 'b')
+-- another type
+SELECT pg_client_encoding()
+SELECT 1 = ANY(SELECT 1)
+SELECT 1 = ANY (SELECT 1)
+SELECT 1 IN (SELECT 1)
+SELECT EXISTS(SELECT 1), 1 = ANY(SELECT 1)
+SELECT x FROM (VALUES (1),(2)) t(x) WHERE x = ANY(SELECT 1)
+SELECT x FROM (VALUES (1),(2)) t(x) WHERE x > ALL(SELECT 1)
+SELECT x > ALL(SELECT 1) FROM (VALUES (1),(2)) t(x)
+SELECT 2 > ALL(SELECT 1)
+-- refused
+SELECT count(*) FROM (VALUES (1),(2)) t(x) GROUP BY ()
+SELECT 1 FROM (VALUES (1),(2)) t(x) GROUP BY GROUPING SETS (())
+SELECT to_date('2020','YYYY')
+SELECT to_timestamp('2020-01-01 10','YYYY-MM-DD HH24')
+SELECT to_date('2020-05','YYYY-MM')
+-- refused
+SELECT '(1,2)'::text, ARRAY[[1,2],[3,4]], '{}'::int[], ARRAY[]::text[]
+SELECT 'a' < 'B', 'a' < 'Z' COLLATE "C"
+SELECT date '2020-01-01' = timestamp '2020-01-01'
+SELECT '2020-01-01' = date '2020-01-01'
+SELECT now()::date = current_date
+-- another type
+SELECT extract(hour from time '10:20:30'), extract(second from time '10:20:30.5')
+-- another type
+SELECT extract(epoch from date '2020-01-01')
+SELECT date_part('epoch', interval '1 day')
+SELECT interval '1 day' > interval '23 hours', interval '1 month' = interval '30 days'
+SELECT sum(interval '1 hour' * x) FROM (VALUES (1),(2)) t(x)
+-- another type
+SELECT avg(x)::int, round(avg(x), 2) FROM (VALUES (1),(2)) t(x)
+SELECT round(x::numeric, 1), round(x::float8::numeric, 1) FROM (VALUES (1.25)) t(x)
+SELECT x::text || 'a', x || 'a' FROM (VALUES (1.50)) t(x)
+SELECT max(x) FROM (VALUES ('2020-01-01'::date)) t(x)
+SELECT count(*) FROM (VALUES (1)) t(x) WHERE x::text LIKE '1%'
+SELECT lower(x), upper(x), length(x) FROM (VALUES ('Ab')) t(x)
+SELECT concat(x, y), x || y FROM (VALUES ('a', NULL)) t(x, y)
+SELECT coalesce(sum(x), 0) FROM (VALUES (1)) t(x) WHERE x > 5
+SELECT x, count(*) * 100.0 / sum(count(*)) OVER () FROM (VALUES (1),(2),(2)) t(x) GROUP BY x ORDER BY x
+SELECT percentile_cont(ARRAY[0.25,0.75]) WITHIN GROUP (ORDER BY x) FROM (VALUES (1),(2),(3)) t(x)
+-- another type: whole constants are bigint
+SELECT array_agg(x) FILTER (WHERE x > 1), array_agg(x) FROM (VALUES (1),(2),(NULL)) t(x)
+SELECT string_agg(DISTINCT x, ',' ORDER BY x) FROM (VALUES ('b'),('a'),('b')) t(x)
+SELECT first_value(x) OVER (ORDER BY y DESC NULLS LAST), last_value(x) OVER (ORDER BY y ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM (VALUES (1,2),(3,4)) t(x,y)
+SELECT x, lag(x, 1, 0) OVER (ORDER BY x), x - lag(x) OVER (ORDER BY x) FROM (VALUES (1),(3)) t(x)
+SELECT sum(x) OVER (ORDER BY d RANGE BETWEEN interval '1 day' PRECEDING AND CURRENT ROW) FROM (VALUES (1, date '2020-01-01'), (2, date '2020-01-02')) t(x, d)
+SELECT a.x FROM (VALUES (1)) a(x) FULL JOIN (VALUES (2)) b(x) ON a.x = b.x ORDER BY a.x
+SELECT * FROM (VALUES (1,2)) a(x,y) JOIN (VALUES (1,3)) b(x,z) USING (x)
+SELECT CASE x WHEN 1 THEN 'a' WHEN 2 THEN 'b' ELSE 'c' END FROM (VALUES (1),(3)) t(x) ORDER BY 1
+SELECT x FROM (VALUES (1),(2),(3)) t(x) WHERE x NOT IN (SELECT NULL::int)
+SELECT CAST('2020-01-01 10:00' AS timestamp), '10:00'::time, '2020-01-01 10:00+02'::timestamptz
+-- another type
+SELECT 'a'::char(3), 'abcdef'::varchar(3), 'abc'::char
+SELECT substring('abc', 2), substring('abc' for 2), substr('abc', 2, 1)
+SELECT 10 % 3, -10 % 3, 10.5 % 3, mod(-10, 3)
+SELECT 1 + NULL, NULL = NULL, NULL IS NULL, NOT NULL
+SELECT true AND NULL, false AND NULL, true OR NULL
+SELECT 'abc' NOT LIKE 'a%', 'a%c' LIKE 'a\%c', 'abc' LIKE '_b_'
+SELECT ceil(1.5), ceil(1.5::float8), floor(-1.5), round(1.5), round(-1.5), trunc(-1.5)
+SELECT abs(-1.5), abs(-1), @ -1, sign(0), sign(-2.5::float8)
+SELECT 7 / 2, 7.0 / 2, 7 / 2.0, 7::float8 / 2
+-- PostgreSQL refuses it
+SELECT 1000000 * 1000000
+SELECT 3::smallint * 20000::smallint
+-- another type
+SELECT avg(x), sum(x), count(x) FROM (VALUES (NULL::int)) t(x)
+-- another type: JSON is text
+SELECT json_build_object('a', 1)->'a', ('{"a":[1,{"b":2}]}'::jsonb)->'a'->1->>'b'
+-- another type: whole constants are bigint
+SELECT jsonb_array_elements('[1,"a",null]')
+SELECT jsonb_typeof('[]'), jsonb_typeof('"a"'), json_array_length('[1]')
+SELECT '{"a":1}'::jsonb = '{"a": 1}'::jsonb, '{"a":null}'::jsonb->>'a' IS NULL
+-- another type: whole constants are bigint
+SELECT to_json('a"b'::text), to_json(ARRAY[1,2]), to_jsonb(1.50)
+SELECT row_number() OVER () FROM (VALUES (1),(2)) t(x) ORDER BY row_number() OVER ()
+SELECT x FROM (SELECT x, rank() OVER (ORDER BY x) r FROM (VALUES (1),(2)) t(x)) q WHERE r = 1
+SELECT regexp_replace('abc', '(b)', '[\1]'), regexp_replace('aaa', 'a', 'b'), 'abc' ~* 'B', 'abc' !~ 'z'
+SELECT to_char(1234.5, '9,999.99'), to_char(0.5, '0.00'), to_char(12, '0000'), to_char(-1, '9')
+SELECT to_char(date '2020-01-05', 'Dy DD Mon YYYY'), to_char(timestamp '2020-01-05 13:01:02', 'HH24:MI:SS'), to_char(timestamp '2020-01-05', 'IYYY-IW Q DDD')
+SELECT greatest(date '2020-01-01', date '2021-01-01'), least(1.5, 2)
+SELECT md5('abc'), length(md5('a')), encode(sha256('abc'), 'hex')
+-- another type
+SELECT EXTRACT(EPOCH FROM (timestamp '2020-01-02' - timestamp '2020-01-01')) / 3600
+SELECT date_trunc('hour', timestamp '2020-01-01 10:59:00') + interval '5 min' * (extract(minute from timestamp '2020-01-01 10:59:00')::int / 5)
+SELECT (timestamp '2020-01-03' - timestamp '2020-01-01')::text, timestamp '2020-01-03 12:00' - timestamp '2020-01-01'
+SELECT generate_series(1, 10, 3), generate_series(3, 1, -1)
+SELECT a, b FROM (VALUES (1, ARRAY[1,2])) t(a, arr), unnest(arr) AS b
+SELECT position('b' IN 'abc'), strpos('abc', 'z')
+SELECT lpad('5', 3, '0'), rpad('a', 3), repeat('-', 3), reverse('abc')
+SELECT 'x' IN ('x', 'y'), 1 NOT IN (1, 2), NULL IN (1)
+SELECT 1 BETWEEN 0 AND 2, 'b' BETWEEN 'a' AND 'c', 5 NOT BETWEEN 1 AND 4
+SELECT 5 BETWEEN SYMMETRIC 4 + 2 AND 1, NULL BETWEEN SYMMETRIC 1 AND 2, 3 BETWEEN SYMMETRIC NULL AND 1, 3 BETWEEN ASYMMETRIC 1 AND 4
+SELECT nullif('a', 'a'), nullif(1, 2), coalesce(NULL, NULL, 3)
+SELECT count(DISTINCT (x, y)) FROM (VALUES (1,2),(1,2),(1,3)) t(x,y)
+SELECT DISTINCT x FROM (VALUES (1),(1),(NULL),(NULL)) t(x) ORDER BY x NULLS FIRST
+SELECT x FROM (VALUES ('a'),('B'),('b'),('A')) t(x) ORDER BY lower(x), x
+SELECT bool_or(x > 1), bool_and(x > 0), every(x > 1) FROM (VALUES (1),(2)) t(x)
+SELECT max(x) - min(x), sum(x) / count(*), sum(x)::numeric / count(*) FROM (VALUES (1),(4)) t(x)
+SELECT var_pop(x), stddev_samp(x), covar_samp(x, x) FROM (VALUES (1.0::float8),(2),(4)) t(x)
+SELECT to_date(x, 'YYYY') FROM (VALUES ('2020'),(NULL),('1999')) t(x)
+SELECT to_timestamp('2020-05-06 07:08','YYYY-MM-DD HH24:MI'), to_timestamp('2020-02','YYYY-MM'), to_date('2020 032', 'YYYY DDD')
