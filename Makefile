@@ -49,7 +49,7 @@ BUILT = BUILD=true BUILD_EXTENSION=true BUILD_OPTIONS="--config $(CURDIR)/.cargo
 # documentation together with its examples.
 test: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
 test: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
-test: ## Everything that must pass: check, tests, docs
+test: lints ## Everything that must pass: check, tests, docs
 	$(CARGO) fmt --all --check
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line built documents programs
 	@if command -v python3 >/dev/null; then CARGO=$(CARGO) python3 packaging/run_tests.py && \
@@ -82,11 +82,14 @@ test-memcheck: tools ## The engine's unsafe code under valgrind
 
 # Everything that `make test` runs, by one call of cargo: while a long chain of crates compiles, others fill the processors.
 .PHONY: built
-built: tools
-	@command -v clippy-driver >/dev/null || { echo "Clippy is missing: install it (rustup component add clippy rustfmt)" >&2; exit 1; }
+built:
 	$(CARGO) build $(CHECKED) --all-targets
 
-check: documents ## Formatting, lints, directions of dependencies
+.PHONY: lints
+lints: tools
+	@command -v clippy-driver >/dev/null || { echo "Clippy is missing: install it (rustup component add clippy rustfmt)" >&2; exit 1; }
+
+check: lints documents ## Formatting, lints, directions of dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) test $(CHECKED) --test house
 	$(CARGO) clippy --locked --release --workspace --all-targets -- -D warnings
