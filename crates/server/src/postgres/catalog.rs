@@ -21,7 +21,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
 use crate::sql::ast::{array_subquery, cast, folded, literal, number, only_column, parsed, text};
-use crate::sql::{compared, information_table, is_own_table, is_without_rows};
+use crate::sql::{compared, in_rows, information_table, is_own_table, is_without_rows};
 
 static GIVEN: LazyLock<PostgresCompatibilityParser> = LazyLock::new(PostgresCompatibilityParser::new);
 
@@ -103,6 +103,11 @@ impl VisitorMut for Before {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        // The other rewrites take the rows of a subquery for an array.
+        if let Some(rows) = in_rows(expr) {
+            (*expr, self.changed) = (rows, true);
+            return ControlFlow::Continue(());
+        }
         let other = match expr {
             // Columns of functions hold names.
             Expr::Cast { expr, data_type, .. }
@@ -134,17 +139,6 @@ impl VisitorMut for Before {
                 let list = vec![literal("public")];
                 Some(Expr::InList { expr: expr.clone(), list, negated: *negated })
             }
-            // The other rewrites take the rows of a subquery for an array.
-            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
-                if matches!(right.as_ref(), Expr::Subquery(_)) =>
-            {
-                in_rows(left, right, false)
-            }
-            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right }
-                if matches!(right.as_ref(), Expr::Subquery(_)) =>
-            {
-                in_rows(left, right, true)
-            }
             // Arrays in a text literal have NULL or quoted elements. The other rewrites would treat each as a text.
             Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if !self.reads || is_parameter(right) => {
                 compared(expr)
@@ -162,12 +156,6 @@ impl VisitorMut for Before {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// `expr IN (SELECT ...)`.
-fn in_rows(expr: &Expr, rows: &Expr, negated: bool) -> Option<Expr> {
-    let Expr::Subquery(query) = rows else { return None };
-    Some(Expr::InSubquery { expr: Box::new(expr.clone()), subquery: query.clone(), negated })
 }
 
 /// Changes after the other rewrites.

@@ -73,7 +73,7 @@ mod work;
 mod zone;
 
 pub(crate) use columns::modifier;
-pub(crate) use dialect::{bytea, check_collations, compared};
+pub(crate) use dialect::{bytea, check_collations, compared, in_rows};
 pub use error::{More, QueryError};
 pub(crate) use explain::columns as result_columns;
 pub(crate) use functions::POSTGRES_VERSION;

@@ -77,7 +77,7 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
         Token::Word(word) if word.value.eq_ignore_ascii_case("isnull") => {
             let is_operand =
                 before(1).is_some_and(|token| ends_value(token) && word_of(token) != Some(Keyword::AS));
-            (is_operand && before(1) != Some(&Token::Period)).then(|| "IS NULL".to_owned())
+            is_operand.then(|| "IS NULL".to_owned())
         }
         Token::Word(word) if word.keyword == Keyword::TABLE => {
             let begins = match before(1) {

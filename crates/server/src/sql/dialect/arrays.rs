@@ -43,33 +43,51 @@ const OF_ROWS: [&str; 17] = [
 /// Rewrites a comparison with a subquery's rows, before its parts are replaced. The query engine confuses a column
 /// of the subquery with an outer column of the same name, so the rewrite separates them.
 pub(super) fn before(expr: &mut Expr) -> Result<(), QueryError> {
-    let (left, op, right, all) = match &*expr {
-        Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
-        Expr::AllOp { left, compare_op, right } => (left, compare_op, right, true),
-        _ => return Ok(()),
-    };
-    let query = match right.as_ref() {
+    let Some((left, op, right, all)) = quantified(expr) else { return Ok(()) };
+    let query = match right {
         Expr::Subquery(query) => query.as_ref(),
         other => match array_subquery(other) {
             Some(query) => query,
             None => return Ok(()),
         },
     };
-    let (left, op) = (left.clone(), op.clone());
-    *expr = match (&op, all) {
-        (BinaryOperator::Eq, false) | (BinaryOperator::NotEq, true) => {
-            Expr::InSubquery { expr: left, subquery: Box::new(query.clone()), negated: all }
-        }
-        _ => {
+    *expr = match as_in(left, op, query, all) {
+        Some(rows) => rows,
+        None => {
+            let (left, compare_op) = (Box::new(left.clone()), op.clone());
             let right = over_query("(SELECT * FROM (SELECT 1) AS \"elements\")", query.clone())?;
             let right = Box::new(Expr::Subquery(Box::new(right)));
             match all {
-                true => Expr::AllOp { left, compare_op: op, right },
-                false => Expr::AnyOp { left, compare_op: op, right, is_some: false },
+                true => Expr::AllOp { left, compare_op, right },
+                false => Expr::AnyOp { left, compare_op, right, is_some: false },
             }
         }
     };
     Ok(())
+}
+
+/// The value, the operator and the other side of a comparison with ANY, or with ALL, for which the last part is true.
+fn quantified(expr: &Expr) -> Option<(&Expr, &BinaryOperator, &Expr, bool)> {
+    match expr {
+        Expr::AnyOp { left, compare_op, right, .. } => Some((left, compare_op, right, false)),
+        Expr::AllOp { left, compare_op, right } => Some((left, compare_op, right, true)),
+        _ => None,
+    }
+}
+
+/// `IN (SELECT ...)` for `= ANY`, and `NOT IN` for `<> ALL`.
+fn as_in(left: &Expr, op: &BinaryOperator, query: &Query, all: bool) -> Option<Expr> {
+    matches!((op, all), (BinaryOperator::Eq, false) | (BinaryOperator::NotEq, true)).then(|| {
+        Expr::InSubquery { expr: Box::new(left.clone()), subquery: Box::new(query.clone()), negated: all }
+    })
+}
+
+/// A comparison with the rows of a subquery as `IN (SELECT ...)`, if it is one.
+pub(crate) fn in_rows(expr: &Expr) -> Option<Expr> {
+    match quantified(expr)? {
+        (left, op, Expr::Subquery(query), all) => as_in(left, op, query, all),
+        _ => None,
+    }
 }
 
 /// Rewrites comparisons to operators, and arrays to aggregates.

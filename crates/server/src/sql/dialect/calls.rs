@@ -173,7 +173,7 @@ pub(super) fn like(of: &Expr, constant: &Expr) -> Expr {
 
 /// `date_trunc` of a decade, a century or a millennium: the first of January of a year before that of the time.
 fn first_of_years(unit: &str, time: &Expr) -> Option<Expr> {
-    let (first, years) = match unit.to_ascii_lowercase().as_str() {
+    let (first, years) = match unit {
         "decade" | "decades" => (0, 10),
         "century" | "centuries" => (1, 100),
         "millennium" | "millennia" => (1, 1000),

@@ -44,7 +44,7 @@ use coscan_upstream::walk::visit_mut;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Set, Statement as Ast};
 
-pub(crate) use arrays::{ALL, ANY, array_elements, compared};
+pub(crate) use arrays::{ALL, ANY, array_elements, compared, in_rows};
 pub(crate) use averages::Averages;
 pub(crate) use bytes::bytea;
 pub(crate) use forms::check_collations;

@@ -20,26 +20,21 @@ pub(crate) struct Numbers;
 
 impl ExprPlanner for Numbers {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        let is_arithmetic = matches!(expr.op, BinaryOperator::Multiply | BinaryOperator::Divide);
-        // A name that is unknown here is an error elsewhere.
-        let (true, Ok(left), Ok(right)) =
-            (is_arithmetic, expr.left.get_type(schema), expr.right.get_type(schema))
-        else {
-            return Ok(PlannerResult::Original(expr));
-        };
-        if left.is_floating() && right.is_numeric() || left.is_numeric() && right.is_floating() {
-            return Ok(match expr.op == BinaryOperator::Divide && !is_other_than_zero(&expr.right) {
-                true => PlannerResult::Planned(float_quotient().call(vec![expr.left, expr.right])),
-                false => PlannerResult::Original(expr),
-            });
-        }
-        let (Some(left), Some(right)) = (digits(&left), digits(&right)) else {
-            return Ok(PlannerResult::Original(expr));
-        };
         let function = match &expr.op {
             BinaryOperator::Divide => quotient,
             BinaryOperator::Multiply => product,
             _ => return Ok(PlannerResult::Original(expr)),
+        };
+        // A name that is unknown here is an error elsewhere.
+        let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
+            return Ok(PlannerResult::Original(expr));
+        };
+        let floating = left.is_floating() && right.is_numeric() || left.is_numeric() && right.is_floating();
+        if floating && expr.op == BinaryOperator::Divide && !is_other_than_zero(&expr.right) {
+            return Ok(PlannerResult::Planned(float_quotient().call(vec![expr.left, expr.right])));
+        }
+        let (Some(left), Some(right)) = (digits(&left), digits(&right)) else {
+            return Ok(PlannerResult::Original(expr));
         };
         let fits = match (left, right) {
             (None, None) => true,

@@ -130,7 +130,7 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
         *factor = subquery(&name, &list, alias.take(), numbered)?;
         return Ok(());
     }
-    let args: Vec<&mut Expr> = list
+    let mut args: Vec<&mut Expr> = list
         .iter_mut()
         .filter_map(|arg| match arg {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
@@ -138,7 +138,6 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
         })
         .collect();
     let mut constant = true;
-    let mut args = args;
     if let [from, to, ..] = &mut args[..] {
         **to = like(from, to);
     }

@@ -64,7 +64,6 @@ impl Kind {
             }
             // The base is 1.
             (Kind::Logarithm, _) => ("22012", "division by zero"),
-            (Kind::Power, [of, _]) if *of == 0.0 => ("2201F", "zero raised to a negative power is undefined"),
             (Kind::Power, [of, by]) if *of < 0.0 && by.fract() != 0.0 => {
                 ("2201F", "a negative number raised to a non-integer power yields a complex result")
             }

@@ -245,9 +245,11 @@ impl ScalarUDFImpl for Templated {
         {
             let format = translated(of_postgres)?;
             let (more, end) = missing(&format);
-            *texts = with_end(texts, &end)?;
-            *template = ScalarValue::Utf8(Some(format + &more));
-            return self.inner.invoke_with_args(args);
+            if !end.is_empty() {
+                *texts = with_end(texts, &end)?;
+                *template = ScalarValue::Utf8(Some(format + &more));
+                return self.inner.invoke_with_args(args);
+            }
         }
         for argument in args.args.iter_mut().skip(1) {
             if let ColumnarValue::Scalar(value) = argument
