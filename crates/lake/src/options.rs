@@ -7,6 +7,8 @@ use datafusion::arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::CreateExternalTable;
 
+use crate::history::HISTORY;
+
 /// The age at which a snapshot is looked up again. Dashboards send bursts of queries: one of them looks.
 const REFRESH: Duration = Duration::from_secs(1);
 
@@ -44,6 +46,8 @@ pub(crate) struct Options {
     pub(crate) wanted: Wanted,
     /// The age at which a snapshot is looked up again, unless it stays the same.
     pub(crate) refresh: Option<Duration>,
+    /// Whether the versions are wanted in place of the rows.
+    pub(crate) history: bool,
 }
 
 impl Options {
@@ -65,7 +69,9 @@ impl Options {
         if !command.order_exprs.is_empty() || command.unbounded {
             return plan_err!("a table of {name} is neither ordered nor unbounded: leave WITH ORDER out");
         }
-        let (location, number) = split_version(location);
+        let of_history = location.strip_suffix(HISTORY).and_then(|rest| rest.strip_suffix('@'));
+        let of_history = of_history.filter(|_| !Path::new(location).exists());
+        let (location, number) = split_version(of_history.unwrap_or(location));
         let mut wanted: Vec<Wanted> = number.map(Wanted::Version).into_iter().collect();
         let mut refresh = REFRESH;
         let mut keys: Vec<_> = command.options.iter().collect();
@@ -80,9 +86,9 @@ impl Options {
                     Err(_) => return plan_err!("{prefix}.{version} is a number such as 7, not '{value}'"),
                 },
                 _ if Some(option) == *reference => wanted.push(Wanted::Reference(value.clone())),
-                "timestamp" => match string_to_timestamp_nanos(value) {
-                    Ok(at) => wanted.push(Wanted::Time(at.div_euclid(1_000_000))),
-                    Err(_) => {
+                "timestamp" => match time(value) {
+                    Some(at) => wanted.push(Wanted::Time(at)),
+                    None => {
                         return plan_err!(
                             "{prefix}.timestamp is a time such as '2026-11-29 12:00:00Z', not '{value}'"
                         );
@@ -105,8 +111,14 @@ impl Options {
         }
         let wanted = wanted.pop().unwrap_or(Wanted::Newest);
         let moves = matches!(wanted, Wanted::Newest | Wanted::Reference(_));
-        Ok(Options { location: location.to_owned(), wanted, refresh: moves.then_some(refresh) })
+        let history = of_history.is_some();
+        Ok(Options { location: location.to_owned(), wanted, refresh: moves.then_some(refresh), history })
     }
+}
+
+/// The milliseconds since 1970 of a time such as `2026-11-29 12:00:00Z`.
+pub(crate) fn time(text: &str) -> Option<i64> {
+    Some(string_to_timestamp_nanos(text).ok()?.div_euclid(1_000_000))
 }
 
 /// Splits a location such as `data/t@v7`, as Spark writes it, unless there is a folder of that name.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, UInt64Array};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::stats::Precision;
 use datafusion::common::{Result, Statistics, not_impl_datafusion_err};
 use datafusion::datasource::listing::PartitionedFile;
@@ -27,12 +27,19 @@ pub(crate) struct Snapshot {
     pub(crate) schema: SchemaRef,
     /// The ways in which files have the columns: at least one.
     pub(crate) layouts: Vec<Layout>,
-    /// Adapts expressions over the columns to files.
-    pub(crate) adapters: Option<Arc<dyn PhysicalExprAdapterFactory>>,
     /// The files.
     pub(crate) files: Vec<DataFile>,
     /// The bounds of the columns in the files, by position.
     pub(crate) bounds: Vec<Bounds>,
+    /// Rows that are in no file, with all columns.
+    pub(crate) rows: Option<Rows>,
+}
+
+/// Rows in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    pub(crate) columns: Vec<ArrayRef>,
+    pub(crate) count: usize,
 }
 
 /// A way in which files have the columns.
@@ -42,6 +49,8 @@ pub(crate) struct Layout {
     pub(crate) stored: TableSchema,
     /// The place of each column in `stored`.
     pub(crate) places: Vec<Place>,
+    /// Adapts expressions over the columns to files.
+    pub(crate) adapters: Option<Arc<dyn PhysicalExprAdapterFactory>>,
 }
 
 /// The position of a column, or the reason why it cannot be read.
@@ -114,6 +123,15 @@ impl Deletes {
     }
 }
 
+impl Rows {
+    /// Returns some of the columns.
+    pub(crate) fn project(&self, columns: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
+        let columns = columns.iter().map(|&column| Arc::clone(&self.columns[column])).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.count));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    }
+}
+
 impl Layout {
     /// Returns the positions of these columns.
     ///
@@ -180,9 +198,17 @@ impl Snapshot {
         let bounds = here.iter().map(bounds).collect();
         let placed = |layout: &Layout| {
             let places = here.iter().map(|here| layout.places[here.clone()?].clone());
-            Layout { stored: layout.stored.clone(), places: places.collect() }
+            Layout { places: places.collect(), ..layout.clone() }
         };
         let layouts = self.layouts.iter().map(placed).collect();
-        Snapshot { schema: Arc::clone(&earlier.schema), layouts, bounds, ..self }
+        let rows = self.rows.map(|Rows { columns, count }| {
+            let column = |(here, was): (&Place, &FieldRef)| match here {
+                Ok(here) => Arc::clone(&columns[*here]),
+                // Not read: see `places`.
+                Err(_) => new_null_array(was.data_type(), count),
+            };
+            Rows { columns: here.iter().zip(earlier.schema.fields()).map(column).collect(), count }
+        });
+        Snapshot { schema: Arc::clone(&earlier.schema), layouts, bounds, rows, ..self }
     }
 }

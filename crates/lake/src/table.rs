@@ -1,6 +1,7 @@
 //! The provider of a table: plans a snapshot as a scan of Parquet files.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::common::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
@@ -25,6 +27,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
 use futures::{StreamExt, TryStreamExt};
 
+use crate::history::{Change, History};
+use crate::options::Options;
 use crate::pruning::files_for;
 use crate::snapshot::{DataFile, Deletes, Layout, Snapshot};
 
@@ -43,6 +47,12 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
 
     /// The name of the table in errors.
     fn name(&self) -> &str;
+
+    /// Returns the versions that are kept.
+    async fn history(&self) -> Result<Vec<Change>>;
+
+    /// The format and the location, as a statement would name them.
+    fn place(&self) -> (&'static str, String);
 }
 
 /// A table of a lake format. Its columns are those of the snapshot that it was made with.
@@ -50,11 +60,27 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
 pub(crate) struct LakeTable {
     source: Arc<dyn Source>,
     store: ObjectStoreUrl,
+    /// A statement that makes the table.
+    definition: String,
     /// The age at which the snapshot is looked up again. `None` for a snapshot that was asked for.
     refresh: Option<Duration>,
     current: Mutex<(Arc<Snapshot>, Instant)>,
+    /// Whether a newer snapshot has other columns.
+    changed: AtomicBool,
     /// Held while a snapshot is looked up: one query of a burst looks.
     looking: tokio::sync::Mutex<()>,
+}
+
+/// Opens what a command wants of a table.
+pub(crate) async fn opened(
+    source: Arc<dyn Source>,
+    store: ObjectStoreUrl,
+    options: &Options,
+) -> Result<Arc<dyn TableProvider>> {
+    if options.history {
+        return Ok(Arc::new(History::of(source)));
+    }
+    Ok(Arc::new(LakeTable::open(source, store, options.refresh).await?))
 }
 
 impl LakeTable {
@@ -66,7 +92,19 @@ impl LakeTable {
     ) -> Result<Self> {
         let snapshot = source.snapshot(None).await?;
         let current = Mutex::new((snapshot, Instant::now()));
-        Ok(LakeTable { source, store, refresh, current, looking: tokio::sync::Mutex::default() })
+        let changed = AtomicBool::new(false);
+        let (format, location) = source.place();
+        let definition =
+            format!("CREATE EXTERNAL TABLE {} STORED AS {format} LOCATION '{location}'", source.name());
+        Ok(LakeTable {
+            source,
+            store,
+            definition,
+            refresh,
+            current,
+            changed,
+            looking: tokio::sync::Mutex::default(),
+        })
     }
 
     fn current(&self) -> (Arc<Snapshot>, Instant) {
@@ -77,6 +115,12 @@ impl LakeTable {
     async fn snapshot(&self) -> Result<Arc<Snapshot>> {
         let key = std::ptr::from_ref(self).addr();
         once_in_statement(key, self.newest()).await
+    }
+
+    /// Looks for a newer snapshot, and returns whether the columns are still those of the table.
+    pub(crate) async fn has_newest_columns(&self) -> Result<bool> {
+        self.newest().await?;
+        Ok(!self.changed.load(Ordering::Relaxed))
     }
 
     /// The newest snapshot, with the columns of the table.
@@ -99,6 +143,7 @@ impl LakeTable {
         let newest = if Arc::ptr_eq(&newest, &last) {
             newest
         } else {
+            self.changed.store(newest.schema != last.schema, Ordering::Relaxed);
             Arc::new(Arc::unwrap_or_clone(newest).with_columns_of(&last, self.source.name()))
         };
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::clone(&newest), begin);
@@ -129,6 +174,10 @@ impl TableProvider for LakeTable {
         TableType::Base
     }
 
+    fn get_table_definition(&self) -> Option<&str> {
+        Some(&self.definition)
+    }
+
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
@@ -149,7 +198,7 @@ impl LakeTable {
         let columns: Vec<usize> = projection.cloned().unwrap_or_else(all);
         let kept = files_for(state, &snapshot, filters)?;
         let projected = Arc::new(snapshot.schema.project(&columns)?);
-        let mut scans = Vec::new();
+        let mut scans: Vec<Arc<dyn ExecutionPlan>> = Vec::new();
         for (at, layout) in snapshot.layouts.iter().enumerate() {
             let places = layout.places_of(&columns)?;
             let kept: Vec<usize> =
@@ -163,9 +212,15 @@ impl LakeTable {
                 .with_statistics(snapshot.statistics(layout, &kept))
                 .with_projection_indices(Some(places))?
                 .with_limit(limit)
-                .with_expr_adapter(snapshot.adapters.clone())
+                .with_expr_adapter(layout.adapters.clone())
                 .build();
             scans.push(named(DataSourceExec::from_data_source(scan), &projected)?);
+        }
+        if let Some(rows) = snapshot.rows.as_ref().filter(|rows| rows.count > 0) {
+            // A column that cannot be read in files cannot be read here.
+            snapshot.layouts.first().map(|layout| layout.places_of(&columns)).transpose()?;
+            let rows = rows.project(&columns, &projected)?;
+            scans.push(MemorySourceConfig::try_new_exec(&[vec![rows]], Arc::clone(&projected), None)?);
         }
         match scans.len() {
             0 => Ok(Arc::new(EmptyExec::new(projected))),

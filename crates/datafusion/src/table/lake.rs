@@ -23,23 +23,21 @@ struct LakeFormat {
     name: &'static str,
     /// The beginning of a location that names it.
     prefix: &'static str,
-    /// The folder of the log in a table.
-    log: &'static str,
-    /// The end of the name of a file that such a folder has.
-    log_file: &'static str,
+    /// The folder of the log in a table, and the end of the name of a file in it. `None` if there is no log.
+    log: Option<(&'static str, &'static str)>,
     /// The session's factory of its tables.
     factory: &'static str,
 }
 
-const FORMATS: [LakeFormat; 2] = [
-    LakeFormat { name: "Delta", prefix: "delta:", log: "_delta_log", log_file: "", factory: "DELTA" },
+const FORMATS: [LakeFormat; 3] = [
+    LakeFormat { name: "Delta", prefix: "delta:", log: Some(("_delta_log", "")), factory: "DELTA" },
     LakeFormat {
         name: "Iceberg",
         prefix: "iceberg:",
-        log: "metadata",
-        log_file: ".metadata.json",
+        log: Some(("metadata", ".metadata.json")),
         factory: "ICEBERG",
     },
+    LakeFormat { name: "DuckLake", prefix: "ducklake:", log: None, factory: "DUCKLAKE" },
 ];
 
 /// Returns the table of a command whose location is one of a lake format; `None` for other locations.
@@ -118,9 +116,10 @@ async fn found(state: &dyn Session, text: &str) -> Result<Option<(LakeFormat, St
 
 /// Returns whether the folder has a log. A store that cannot list has no folders.
 async fn has_log(store: &dyn ObjectStore, location: &Location, format: &LakeFormat) -> bool {
-    let folder = location.url().prefix().clone().join(format.log);
+    let Some((folder, end)) = format.log else { return false };
+    let folder = location.url().prefix().clone().join(folder);
     let found = store.list(Some(&folder)).try_filter(|file| {
-        let is_log = file.location.filename().is_some_and(|name| name.ends_with(format.log_file));
+        let is_log = file.location.filename().is_some_and(|name| name.ends_with(end));
         future::ready(is_log)
     });
     matches!(pin!(found).next().await, Some(Ok(_)))

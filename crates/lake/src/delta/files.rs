@@ -86,8 +86,8 @@ pub(super) fn snapshot(
     });
     let bounds = bounds.collect::<Result<_, ReadError>>()?;
     let Columns { schema, stored, places } = columns;
-    let layouts = vec![Layout { stored, places }];
-    Ok(Snapshot { version, schema, layouts, adapters: None, files, bounds })
+    let layouts = vec![Layout { stored, places, adapters: None }];
+    Ok(Snapshot { version, schema, layouts, files, bounds, rows: None })
 }
 
 fn data_file(root: &Url, file: &ScanFile, listed: &HashMap<&Path, &Deletes>) -> Result<DataFile, ReadError> {

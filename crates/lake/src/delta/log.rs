@@ -11,19 +11,30 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, exec_err, internal_err, plan_err};
 use datafusion::datasource::listing::{ListingTableUrl, PartitionedFile};
 use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
-use datafusion::object_store::ObjectStore;
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use delta_kernel::history_manager::{HistoryCommitType, latest_version_as_of};
 use delta_kernel::scan::state::DvInfo;
 use delta_kernel::{Engine, KernelError, SnapshotRef};
 use delta_kernel_default_engine::DefaultEngineBuilder;
 use delta_kernel_default_engine::executor::tokio::TokioBackgroundExecutor;
+use futures::{StreamExt, TryStreamExt};
+use serde::Deserialize;
+use serde_json::Value;
 use url::Url;
 
 use super::{columns, files};
 use crate::deleted_rows::rows_left;
+use crate::history::Change;
 use crate::options::Wanted;
 use crate::snapshot::{DataFile, Deletes, Snapshot};
 use crate::table::Source;
+
+/// Digits of the number of a commit in the name of its file.
+const VERSION_DIGITS: usize = 20;
+
+/// Commits that are read at the same time for the history.
+const COMMITS_AT_ONCE: usize = 16;
 
 /// The log of a table.
 pub(super) struct DeltaLog {
@@ -32,6 +43,9 @@ pub(super) struct DeltaLog {
     root: Url,
     wanted: Wanted,
     engine: Arc<dyn Engine>,
+    store: Arc<dyn ObjectStore>,
+    /// The folder of the log in the store.
+    folder: Path,
     /// The last snapshot, from which the next one is read.
     last: Mutex<Option<SnapshotRef>>,
 }
@@ -53,8 +67,11 @@ impl DeltaLog {
         let root = Url::parse(url.as_str()).map_err(|error| DataFusionError::External(Box::new(error)))?;
         static REQUESTS: OnceLock<Arc<TokioBackgroundExecutor>> = OnceLock::new();
         let requests = REQUESTS.get_or_init(|| Arc::new(TokioBackgroundExecutor::new()));
-        let engine = DefaultEngineBuilder::new(store).with_task_executor(Arc::clone(requests)).build();
-        Ok(DeltaLog { name: name.to_owned(), root, wanted, engine: Arc::new(engine), last: Mutex::new(None) })
+        let engine =
+            DefaultEngineBuilder::new(Arc::clone(&store)).with_task_executor(Arc::clone(requests)).build();
+        let folder = url.prefix().clone().join("_delta_log");
+        let (name, engine, last) = (name.to_owned(), Arc::new(engine), Mutex::new(None));
+        Ok(DeltaLog { name, root, wanted, engine, store, folder, last })
     }
 
     /// Runs blocking work of the kernel, and names the table in its errors.
@@ -87,6 +104,23 @@ impl From<ArrowError> for ReadError {
     fn from(error: ArrowError) -> Self {
         ReadError(error.into())
     }
+}
+
+/// What a commit says about itself. Without a time it is that of its file.
+fn change(version: i64, commit: &[u8], modified: i64) -> Change {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Action {
+        commit_info: Option<serde_json::Map<String, Value>>,
+    }
+    let actions = commit.split(|byte| *byte == b'\n');
+    let mut info = actions.filter_map(|line| serde_json::from_slice::<Action>(line).ok()?.commit_info);
+    let mut info = info.next().unwrap_or_default();
+    let written = info.remove("inCommitTimestamp").or(info.get("timestamp").cloned());
+    info.remove("timestamp");
+    let operation = info.remove("operation").and_then(|text| text.as_str().map(str::to_owned));
+    let details = (!info.is_empty()).then(|| Value::Object(info).to_string());
+    Change { version, at: written.and_then(|at| at.as_i64()).or(Some(modified)), operation, details }
 }
 
 /// Finds the wanted version.
@@ -186,5 +220,24 @@ impl Source for DeltaLog {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    async fn history(&self) -> Result<Vec<Change>> {
+        let files: Vec<ObjectMeta> = self.store.list(Some(&self.folder)).try_collect().await?;
+        let versions = files.into_iter().filter_map(|file| {
+            let number = file.location.filename()?.strip_suffix(".json")?;
+            let is_number =
+                number.len() == VERSION_DIGITS && number.bytes().all(|digit| digit.is_ascii_digit());
+            Some((is_number.then(|| number.parse().ok())??, file))
+        });
+        let each = |(version, file): (i64, ObjectMeta)| async move {
+            let text = self.store.get(&file.location).await?.bytes().await?;
+            Ok::<_, DataFusionError>(change(version, &text, file.last_modified.timestamp_millis()))
+        };
+        futures::stream::iter(versions.map(each)).buffered(COMMITS_AT_ONCE).try_collect().await
+    }
+
+    fn place(&self) -> (&'static str, String) {
+        (super::FORMAT, self.root.to_string())
     }
 }

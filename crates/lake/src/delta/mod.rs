@@ -16,7 +16,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::CreateExternalTable;
 
 use crate::options::{Options, Words};
-use crate::table::LakeTable;
+use crate::table::opened;
 use log::DeltaLog;
 
 /// The name of the format in `STORED AS`.
@@ -41,7 +41,7 @@ impl DeltaTables {
         let options = Options::of(command, &WORDS)?;
         let url = folder_url(&options.location)?;
         let store = state.runtime_env().object_store(&url)?;
-        let log = DeltaLog::new(&options.location, &url, store, options.wanted)?;
-        Ok(Arc::new(LakeTable::open(Arc::new(log), url.object_store(), options.refresh).await?))
+        let log = DeltaLog::new(&options.location, &url, store, options.wanted.clone())?;
+        opened(Arc::new(log), url.object_store(), &options).await
     }
 }

@@ -6,27 +6,18 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Fields, Int64Type};
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err, not_impl_err};
-use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
-use datafusion::datasource::physical_plan::parquet::DefaultParquetFileReaderFactory;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{ObjectStore, ObjectStoreExt};
-use datafusion::parquet::arrow::ProjectionMask;
-use datafusion::parquet::arrow::async_reader::{
-    AsyncFileReader, ParquetRecordBatchStream, ParquetRecordBatchStreamBuilder,
-};
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use futures::TryStreamExt;
 use roaring::RoaringTreemap;
 use tokio::sync::OnceCell;
 
 use super::manifests::{Content, Entry};
-use super::place::Root;
 use crate::field_ids::id_of;
-use crate::snapshot::file_meta;
+use crate::file_columns::FileColumns;
+use crate::place::Root;
 
 /// The ids of the columns of files with positions.
 const FILE_PATH: i32 = 2_147_483_546;
@@ -179,9 +170,13 @@ impl DeleteFile {
     ) -> Result<HashMap<Path, RoaringTreemap>> {
         let name = &self.entry.path;
         let mut found: HashMap<String, RoaringTreemap> = HashMap::new();
-        let mut columns =
-            Columns::open(store, &self.path, self.entry.bytes, &[FILE_PATH, POSITION], &HashMap::new())
-                .await?;
+        let mut columns = FileColumns::open(
+            store,
+            &self.path,
+            self.entry.bytes,
+            ids(&[FILE_PATH, POSITION], &HashMap::new()),
+        )
+        .await?;
         while let Some(batch) = columns.next().await? {
             let [Some(paths), Some(positions)] = &batch[..] else {
                 return exec_err!("{name} lacks the columns of deleted positions");
@@ -212,9 +207,9 @@ impl DeleteFile {
         names: &HashMap<Vec<String>, i32>,
         positions: &mut RoaringTreemap,
     ) -> Result<()> {
-        let ids = &self.entry.equality;
+        let wanted = &self.entry.equality;
         let deleted = self.values.get_or_try_init(|| self.read_values(store, types, names)).await?;
-        let mut columns = Columns::open(store, data.0, data.1, ids, names).await?;
+        let mut columns = FileColumns::open(store, data.0, data.1, ids(wanted, names)).await?;
         let mut at = 0;
         while let Some(batch) = columns.next().await? {
             let rows = columns.rows;
@@ -236,7 +231,7 @@ impl DeleteFile {
         names: &HashMap<Vec<String>, i32>,
     ) -> Result<Values> {
         let mut columns =
-            Columns::open(store, &self.path, self.entry.bytes, &self.entry.equality, names).await?;
+            FileColumns::open(store, &self.path, self.entry.bytes, ids(&self.entry.equality, names)).await?;
         let of = |(id, own): (&i32, &Option<FieldRef>)| match (types.get(id), own) {
             (Some(data_type), _) => Ok(data_type.clone()),
             (None, Some(own)) => Ok(own.data_type().clone()),
@@ -250,6 +245,18 @@ impl DeleteFile {
             rows.extend(converter.convert_columns(&arrays)?.iter().map(|row| row.owned()));
         }
         Ok(Values { types, converter, rows })
+    }
+}
+
+/// The columns of a file with these ids.
+fn ids(wanted: &[i32], names: &HashMap<Vec<String>, i32>) -> impl Fn(&Fields) -> Vec<Option<usize>> {
+    move |all| {
+        let with_ids = all.iter().any(|field| id_of(field).is_some());
+        let id = |field: &FieldRef| match with_ids {
+            true => id_of(field),
+            false => names.get(std::slice::from_ref(field.name())).copied(),
+        };
+        wanted.iter().map(|wanted| all.iter().position(|field| id(field) == Some(*wanted))).collect()
     }
 }
 
@@ -273,51 +280,6 @@ fn read_vector(bytes: &[u8]) -> Option<RoaringTreemap> {
     }
     let vector = inside.strip_prefix(&VECTOR)?;
     RoaringTreemap::deserialize_from(vector).ok()
-}
-
-/// Some columns of a Parquet file, batch by batch.
-struct Columns {
-    /// The columns, in the order of their ids, with those that the file has not.
-    found: Vec<Option<FieldRef>>,
-    stream: ParquetRecordBatchStream<Box<dyn AsyncFileReader>>,
-    /// The rows of the last batch.
-    rows: usize,
-}
-
-impl Columns {
-    async fn open(
-        store: &Arc<dyn ObjectStore>,
-        path: &Path,
-        bytes: u64,
-        ids: &[i32],
-        names: &HashMap<Vec<String>, i32>,
-    ) -> Result<Self> {
-        let meta = file_meta(path.clone(), bytes);
-        let readers = DefaultParquetFileReaderFactory::new(Arc::clone(store));
-        let file = PartitionedFile::new_from_meta(meta);
-        let reader: Box<dyn AsyncFileReader> =
-            readers.create_reader(0, file, None, &ExecutionPlanMetricsSet::new())?;
-        let builder = ParquetRecordBatchStreamBuilder::new(reader).await?;
-        let with_ids = builder.schema().fields().iter().any(|field| id_of(field).is_some());
-        let id = |field: &FieldRef| match with_ids {
-            true => id_of(field),
-            false => names.get(std::slice::from_ref(field.name())).copied(),
-        };
-        let all = builder.schema().fields();
-        let position = |wanted: &i32| all.iter().position(|field| id(field) == Some(*wanted));
-        let positions: Vec<Option<usize>> = ids.iter().map(position).collect();
-        let found = positions.iter().map(|at| at.map(|at| Arc::clone(&all[at]))).collect();
-        let mask = ProjectionMask::roots(builder.parquet_schema(), positions.iter().flatten().copied());
-        let stream = builder.with_projection(mask).build()?;
-        Ok(Columns { found, stream, rows: 0 })
-    }
-
-    async fn next(&mut self) -> Result<Option<Vec<Option<ArrayRef>>>> {
-        let Some(batch) = self.stream.try_next().await? else { return Ok(None) };
-        self.rows = batch.num_rows();
-        let of = |field: &Option<FieldRef>| batch.column_by_name(field.as_ref()?.name()).cloned();
-        Ok(Some(self.found.iter().map(of).collect()))
-    }
 }
 
 #[cfg(test)]

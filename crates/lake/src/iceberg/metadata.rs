@@ -1,6 +1,6 @@
 //! The metadata file of a table, versions 1 to 3 of the format.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub(super) struct Metadata {
     #[serde(default)]
     partition_spec: Vec<PartitionField>,
     #[serde(default)]
-    snapshots: Vec<Snapshot>,
+    pub(super) snapshots: Vec<Snapshot>,
     current_snapshot_id: Option<i64>,
     #[serde(default)]
     snapshot_log: Vec<LogEntry>,
@@ -105,6 +105,9 @@ pub(super) struct Snapshot {
     #[serde(default)]
     pub(super) manifests: Vec<String>,
     schema_id: Option<i32>,
+    pub(super) timestamp_ms: Option<i64>,
+    #[serde(default)]
+    pub(super) summary: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -125,15 +128,19 @@ struct Reference {
 impl Metadata {
     /// Reads a metadata file.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
-        let metadata: Metadata =
-            serde_json::from_slice(bytes).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        if metadata.format_version > NEWEST {
+        serde_json::from_slice(bytes).map_err(|error| DataFusionError::External(Box::new(error)))
+    }
+
+    /// # Errors
+    /// If the version of the format is too new.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.format_version > NEWEST {
             return exec_err!(
                 "its format has version {}, and the newest that can be read is {NEWEST}",
-                metadata.format_version
+                self.format_version
             );
         }
-        Ok(metadata)
+        Ok(())
     }
 
     /// Returns the wanted snapshot with its columns. A table without snapshots is empty.

@@ -3,11 +3,11 @@
 //! [`metadata`] is a table's metadata file, [`manifests`] the files of a snapshot, and [`snapshots`] translates
 //! both. [`deletes`] reads deleted rows, which become selections of rows, whatever form they have.
 
+mod catalog;
 mod columns;
 mod deletes;
 mod manifests;
 mod metadata;
-mod place;
 mod snapshots;
 mod values;
 
@@ -16,13 +16,16 @@ use std::sync::Arc;
 use coscan_datafusion::folder_url;
 use coscan_upstream::boxed;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::logical_expr::CreateExternalTable;
 
+use url::Url;
+
 use crate::options::{Options, Words};
-use crate::table::LakeTable;
-use snapshots::IcebergTable;
+use crate::table::opened;
+pub(crate) use catalog::IcebergCatalog;
+use snapshots::{IcebergTable, Newest};
 
 /// The name of the format in `STORED AS`.
 pub(crate) const FORMAT: &str = "ICEBERG";
@@ -49,7 +52,12 @@ impl IcebergTables {
         let is_file = location.ends_with(".json");
         let url = if is_file { ListingTableUrl::parse(location)? } else { folder_url(location)? };
         let store = state.runtime_env().object_store(&url)?;
-        let table = IcebergTable::new(location, &url, store, options.wanted)?;
-        Ok(Arc::new(LakeTable::open(Arc::new(table), url.object_store(), options.refresh).await?))
+        let parsed = Url::parse(url.as_str()).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let newest = match url.prefix().clone() {
+            file if is_file => Newest::File(file),
+            folder => Newest::Folder(folder),
+        };
+        let table = IcebergTable::new(location, parsed, newest, store, options.wanted.clone());
+        opened(Arc::new(table), url.object_store(), &options).await
     }
 }

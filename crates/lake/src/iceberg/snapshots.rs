@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err, not_impl_err, plan_err};
-use datafusion::datasource::listing::{ListingTableUrl, PartitionedFile};
+use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::object_store::path::Path;
@@ -21,11 +21,12 @@ use url::Url;
 use super::deletes::{DeleteFile, Scope};
 use super::manifests::{self, Content, Entry, Manifest};
 use super::metadata::{self, Metadata};
-use super::place::Root;
 use super::{columns, values};
 use crate::deleted_rows::rows_left;
 use crate::field_ids::{FieldIdAdapters, id_of};
+use crate::history::Change;
 use crate::options::Wanted;
+use crate::place::Root;
 use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Place, Snapshot, file_meta};
 use crate::table::Source;
 
@@ -35,20 +36,47 @@ const MANIFESTS_AT_ONCE: usize = 16;
 /// The end of the name of a metadata file.
 const METADATA: &str = ".metadata.json";
 
-/// A table, by its folder or its metadata file.
+/// A table.
 pub(super) struct IcebergTable {
-    /// The location, as the user wrote it.
+    /// The location, as the user wrote it, or the name in a catalog.
     name: String,
     url: Url,
-    prefix: Path,
+    newest: Newest,
     store: Arc<dyn ObjectStore>,
     wanted: Wanted,
     last: Mutex<Option<Arc<Last>>>,
 }
 
+/// What says which metadata file is the newest.
+#[derive(Debug)]
+pub(super) enum Newest {
+    /// This file is the only one.
+    File(Path),
+    /// The numbers of the files in this folder.
+    Folder(Path),
+    /// A catalog.
+    Pointer(Arc<dyn Pointer>),
+}
+
+/// A table's entry in a catalog.
+#[async_trait]
+pub(super) trait Pointer: std::fmt::Debug + Send + Sync {
+    /// Returns the newest metadata file.
+    async fn current(&self) -> Result<Current>;
+}
+
+/// The newest metadata file.
+pub(super) struct Current {
+    /// Its location.
+    pub(super) location: String,
+    /// Its contents, if the catalog sends them.
+    pub(super) metadata: Option<Metadata>,
+}
+
 /// What was read for the last snapshot.
 struct Last {
-    metadata: Path,
+    /// The location of the metadata file.
+    metadata: String,
     /// Files by manifest, which does not change.
     manifests: HashMap<String, Arc<Vec<Entry>>>,
     deletes: Vec<Arc<DeleteFile>>,
@@ -64,34 +92,27 @@ impl std::fmt::Debug for IcebergTable {
 }
 
 impl IcebergTable {
+    /// A table in the store at a URL.
     pub(super) fn new(
         name: &str,
-        url: &ListingTableUrl,
+        url: Url,
+        newest: Newest,
         store: Arc<dyn ObjectStore>,
         wanted: Wanted,
-    ) -> Result<Self> {
-        let parsed = Url::parse(url.as_str()).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let prefix = url.prefix().clone();
-        Ok(IcebergTable { name: name.to_owned(), url: parsed, prefix, store, wanted, last: Mutex::new(None) })
+    ) -> Self {
+        IcebergTable { name: name.to_owned(), url, newest, store, wanted, last: Mutex::new(None) }
     }
 
-    /// Returns the newest metadata file: the one that was named, or the one of the highest number in the folder.
-    async fn newest_metadata(&self) -> Result<Path> {
-        if self.prefix.as_ref().ends_with(METADATA) {
-            return Ok(self.prefix.clone());
-        }
-        let folder = self.prefix.clone().join("metadata");
-        let files: Vec<ObjectMeta> = self.store.list(Some(&folder)).try_collect().await?;
-        let numbered = files.iter().filter_map(|file| {
-            let name = file.location.filename()?.strip_suffix(METADATA)?;
-            let name = name.strip_suffix(".gz").unwrap_or(name);
-            let number = name.strip_prefix('v').unwrap_or(name).split('-').next()?.parse::<u64>().ok()?;
-            Some((number, file.last_modified, &file.location))
-        });
-        match numbered.max() {
-            Some((_, _, newest)) => Ok(newest.clone()),
-            None => plan_err!("{folder} has no metadata file"),
-        }
+    async fn newest(&self) -> Result<Current> {
+        let path = match &self.newest {
+            Newest::Pointer(pointer) => return pointer.current().await,
+            Newest::File(path) => path.clone(),
+            Newest::Folder(folder) => match newest_metadata(&self.store, folder).await? {
+                Some(newest) => newest,
+                None => return plan_err!("{folder}/metadata has no metadata file"),
+            },
+        };
+        Ok(Current { location: path.to_string(), metadata: None })
     }
 
     fn last(&self) -> Option<Arc<Last>> {
@@ -99,20 +120,17 @@ impl IcebergTable {
     }
 
     async fn read(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>> {
-        let path = self.newest_metadata().await?;
+        let Current { location, metadata } = self.newest().await?;
         let last = self.last();
-        if let Some(known) = known.filter(|_| last.as_ref().is_some_and(|last| last.metadata == path)) {
+        if let Some(known) = known.filter(|_| last.as_ref().is_some_and(|last| last.metadata == location)) {
             return Ok(Arc::clone(known));
         }
-        let bytes = self.store.get(&path).await?.bytes().await?;
-        let metadata = if path.as_ref().ends_with(&format!(".gz{METADATA}")) {
-            let mut text = Vec::new();
-            GzDecoder::new(bytes.as_ref()).read_to_end(&mut text)?;
-            Metadata::parse(&text)?
-        } else {
-            Metadata::parse(&bytes)?
+        let metadata = match metadata {
+            Some(sent) => sent,
+            None => self.metadata(&location).await?,
         };
-        let root = Arc::new(self.root(&path, &metadata));
+        metadata.check()?;
+        let root = Arc::new(self.root(&location, &metadata)?);
         let (found, schema) = metadata.find(&self.wanted)?;
         let manifests = match found {
             Some(snapshot) => self.manifests(snapshot, &root).await?,
@@ -147,17 +165,39 @@ impl IcebergTable {
         let snapshot = snapshot_of(&root, &metadata, found, &rows, &deletes, &adapters, known)?;
         let snapshot = Arc::new(snapshot);
         let manifests = read.into_iter().collect();
-        let last = Last { metadata: path, manifests, deletes, root, types, adapters };
+        let last = Last { metadata: location, manifests, deletes, root, types, adapters };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(last));
         Ok(snapshot)
     }
 
-    /// The folder with the folder of this metadata file.
-    fn root(&self, metadata_file: &Path, metadata: &Metadata) -> Root {
-        let mut parts: Vec<_> = metadata_file.parts().collect();
-        parts.truncate(parts.len().saturating_sub(2));
-        let folder = Path::from_iter(parts);
-        Root { url: self.url.clone(), folder, written: metadata.location.clone() }
+    /// Reads a metadata file.
+    async fn metadata(&self, location: &str) -> Result<Metadata> {
+        let path = match &self.newest {
+            Newest::Pointer(_) => Root::of_store(&self.url).path_of(location)?,
+            _ => Path::parse(location)?,
+        };
+        let bytes = self.store.get(&path).await?.bytes().await?;
+        if !location.ends_with(&format!(".gz{METADATA}")) {
+            return Metadata::parse(&bytes);
+        }
+        let mut text = Vec::new();
+        GzDecoder::new(bytes.as_ref()).read_to_end(&mut text)?;
+        Metadata::parse(&text)
+    }
+
+    /// The folder of the table. Without a catalog it is the one with the folder of this metadata file, because the
+    /// table may have been copied.
+    fn root(&self, metadata_file: &str, metadata: &Metadata) -> Result<Root> {
+        let folder = match &self.newest {
+            Newest::Pointer(_) => Root::of_store(&self.url).path_of(&metadata.location)?,
+            _ => {
+                let path = Path::parse(metadata_file)?;
+                let mut parts: Vec<_> = path.parts().collect();
+                parts.truncate(parts.len().saturating_sub(2));
+                Path::from_iter(parts)
+            }
+        };
+        Ok(Root { url: self.url.clone(), folder, written: metadata.location.clone() })
     }
 
     async fn file(&self, root: &Root, location: &str) -> Result<Bytes> {
@@ -171,6 +211,19 @@ impl IcebergTable {
         let of = |path: &String| Manifest { path: path.clone(), spec: 0, sequence: 0 };
         Ok(snapshot.manifests.iter().map(of).collect())
     }
+}
+
+/// Returns the metadata file of the highest number in a table's folder; `None` if the folder is no table.
+pub(super) async fn newest_metadata(store: &Arc<dyn ObjectStore>, folder: &Path) -> Result<Option<Path>> {
+    let folder = folder.clone().join("metadata");
+    let files: Vec<ObjectMeta> = store.list(Some(&folder)).try_collect().await?;
+    let numbered = files.iter().filter_map(|file| {
+        let name = file.location.filename()?.strip_suffix(METADATA)?;
+        let name = name.strip_suffix(".gz").unwrap_or(name);
+        let number = name.strip_prefix('v').unwrap_or(name).split('-').next()?.parse::<u64>().ok()?;
+        Some((number, file.last_modified, &file.location))
+    });
+    Ok(numbered.max().map(|(_, _, newest)| newest.clone()))
 }
 
 /// The files with deleted rows. Those that were read for an earlier snapshot are not read again.
@@ -233,7 +286,7 @@ fn snapshot_of(
         let layout = match layouts.iter().position(|(known, _)| *known == ids) {
             Some(at) => at,
             None => {
-                layouts.push((ids.clone(), layout_of(&fields, &unreadable, &ids)?));
+                layouts.push((ids.clone(), layout_of(&fields, &unreadable, &ids, adapters)?));
                 layouts.len() - 1
             }
         };
@@ -248,16 +301,16 @@ fn snapshot_of(
         files.push(DataFile { file, layout, rows: Some(entry.rows), deletes });
     }
     if layouts.is_empty() {
-        layouts.push((BTreeSet::new(), layout_of(&fields, &unreadable, &BTreeSet::new())?));
+        layouts.push((BTreeSet::new(), layout_of(&fields, &unreadable, &BTreeSet::new(), adapters)?));
     }
     let bounds = fields.iter().map(|field| bounds_of(field, rows)).collect();
     Ok(Snapshot {
         version: found.map_or(0, |snapshot| snapshot.snapshot_id as u64),
         schema: Arc::new(Schema::new(fields.iter().map(without_id).collect::<Vec<_>>())),
         layouts: layouts.into_iter().map(|(_, layout)| layout).collect(),
-        adapters: Some(Arc::clone(adapters) as _),
         files,
         bounds,
+        rows: None,
     })
 }
 
@@ -271,6 +324,7 @@ fn layout_of(
     fields: &[FieldRef],
     unreadable: &[Option<String>],
     constants: &BTreeSet<i32>,
+    adapters: &Arc<FieldIdAdapters>,
 ) -> Result<Layout> {
     let is_constant = |field: &FieldRef| id_of(field).is_some_and(|id| constants.contains(&id));
     let readable =
@@ -285,7 +339,7 @@ fn layout_of(
         None => Ok(Ok(stored.table_schema().index_of(field.name())?)),
     });
     let places = places.collect::<Result<Vec<Place>>>()?;
-    Ok(Layout { stored, places })
+    Ok(Layout { stored, places, adapters: Some(Arc::clone(adapters) as _) })
 }
 
 /// The columns by whose values files are partitioned, by the id of the specification.
@@ -397,5 +451,25 @@ impl Source for IcebergTable {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    async fn history(&self) -> Result<Vec<Change>> {
+        let Current { location, metadata } = self.newest().await?;
+        let metadata = match metadata {
+            Some(sent) => sent,
+            None => self.metadata(&location).await?,
+        };
+        let change = |snapshot: metadata::Snapshot| {
+            let mut summary = snapshot.summary;
+            let operation = summary.remove("operation");
+            let details = (!summary.is_empty()).then(|| serde_json::json!(summary).to_string());
+            Change { version: snapshot.snapshot_id, at: snapshot.timestamp_ms, operation, details }
+        };
+        Ok(metadata.snapshots.into_iter().map(change).collect())
+    }
+
+    fn place(&self) -> (&'static str, String) {
+        let location = self.last().map_or_else(|| self.url.to_string(), |last| last.root.location());
+        (super::FORMAT, location)
     }
 }

@@ -75,3 +75,17 @@ async fn wider_types_and_checkpoints() {
     let found = rows(&coscan, "SELECT a FROM t ORDER BY a").await.expect("rows");
     assert_eq!(found, ["0", "1", "2", "3", "10", "11", "13"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_versions_of_a_table_are_a_table() {
+    let coscan = context();
+    let location = format!("{}/tests/delta/spark/deleted@history", env!("CARGO_MANIFEST_DIR"));
+    declare(&coscan, "h", &location, "").await.expect("a history");
+    let sql = "SELECT version, operation, details LIKE '%operationParameters%' FROM h ORDER BY version";
+    let found = rows(&coscan, sql).await.expect("rows");
+    let operations = ["CREATE TABLE", "WRITE", "WRITE", "DELETE", "DELETE", "UPDATE"];
+    let expected = operations.iter().enumerate().map(|(at, operation)| format!("{at} | {operation} | true"));
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    let found = rows(&coscan, "SELECT min(committed_at) FROM h").await.expect("rows");
+    assert_eq!(found, ["2026-11-29T02:18:20.813Z"]);
+}

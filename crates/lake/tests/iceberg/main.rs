@@ -4,6 +4,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::path::Path;
+
 use coscan_datafusion::CoscanContext;
 use datafusion::common::Result;
 use support::{context, rows};
@@ -175,4 +177,72 @@ async fn snapshots_and_files_share_one_read() {
     assert_eq!(found(&coscan, "SELECT count(*) FROM before WHERE id % 5 = 3").await, ["420"]);
     assert_eq!(coscan.engine.stats().bytes_read, bytes, "the column is in the buffer");
     assert_eq!(found(&coscan, same).await, ["1660"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_versions_of_a_table_are_a_table() {
+    let coscan = context();
+    declare(&coscan, "h", &format!("{}@history", place("deleted")), "").await.expect("a history");
+    let sql = "SELECT version, operation, details LIKE '%total-records%' FROM h ORDER BY committed_at";
+    assert_eq!(
+        found(&coscan, sql).await,
+        [
+            "8247378728172129731 | append | true",
+            "2815521656018534371 | append | true",
+            "9204093744639408098 | delete | true",
+            "6545272335137665919 | delete | true",
+            "2481443781043224831 | overwrite | true",
+        ]
+    );
+    assert_eq!(found(&coscan, "SELECT max(committed_at) FROM h").await, ["2026-11-29T08:57:42.109Z"]);
+}
+
+/// The folder with the tables' folder is a catalog with one namespace.
+async fn catalog() -> CoscanContext {
+    let coscan = context();
+    let address = format!("iceberg+file://{}/tests/iceberg", env!("CARGO_MANIFEST_DIR"));
+    coscan_lake::attach(&coscan.ctx, "lake", &address).await.expect("a catalog");
+    coscan
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_of_tables_is_a_catalog() {
+    let coscan = catalog().await;
+    assert_eq!(found(&coscan, "SELECT count(*) FROM lake.spark.deleted").await, ["1662"]);
+    assert_eq!(found(&coscan, "SELECT count(*) FROM lake.spark.\"DELETED\"").await, ["1662"]);
+    let earlier = "SELECT count(*) FROM lake.spark.\"deleted@v8247378728172129731\"";
+    assert_eq!(found(&coscan, earlier).await, ["2000"]);
+    let at = "SELECT count(*) FROM lake.spark.\"deleted@2026-11-29 08:57:30Z\"";
+    assert_eq!(found(&coscan, at).await, ["2100"]);
+    assert_eq!(found(&coscan, "SELECT count(*) FROM lake.spark.\"deleted@history\"").await, ["5"]);
+    let both =
+        "SELECT count(*) FROM lake.spark.deleted a JOIN lake.spark.vectors b ON a.id = b.id WHERE b.k = 2";
+    assert_eq!(found(&coscan, both).await.len(), 1);
+    let schemas = coscan.ctx.catalog("lake").expect("a catalog").schema_names();
+    assert_eq!(schemas, ["spark"]);
+    for (name, part) in [
+        ("lake.spark.nope", "not found"),
+        ("lake.nope.deleted", "not found"),
+        ("lake.spark.\"nope@v1\"", "not found"),
+        ("lake.spark.\"deleted@nope\"", "no branch or tag nope"),
+        ("lake.spark.\"deleted@1970-01-01 00:00:00Z\"", "no snapshot at this time"),
+    ] {
+        let error = rows(&coscan, &format!("SELECT * FROM {name}")).await.expect_err(name).to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_catalog_is_only_read() {
+    let coscan = catalog().await;
+    for sql in [
+        "CREATE VIEW lake.spark.x AS SELECT 1",
+        "DROP TABLE lake.spark.deleted",
+        "INSERT INTO lake.spark.deleted VALUES (1, 'x')",
+        "CREATE SCHEMA lake.more",
+    ] {
+        rows(&coscan, sql).await.expect_err(sql);
+    }
+    assert!(Path::new(&place("deleted")).exists());
+    assert_eq!(found(&coscan, "SELECT count(*) FROM lake.spark.deleted").await, ["1662"]);
 }

@@ -1,25 +1,38 @@
-//! Paths of an Iceberg table in the store of the table.
+//! Places of files, as the formats write them: URLs or paths on this machine, not encoded.
 
-use datafusion::common::{Result, exec_datafusion_err, exec_err};
+use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::object_store::path::Path;
 use url::Url;
 
 /// The folder of a table.
 #[derive(Clone, Debug)]
-pub(super) struct Root {
-    pub(super) url: Url,
+pub(crate) struct Root {
+    pub(crate) url: Url,
     /// The folder in the store.
-    pub(super) folder: Path,
+    pub(crate) folder: Path,
     /// The location of the folder in the words of metadata and manifests. It is another one if the table was copied.
-    pub(super) written: String,
+    pub(crate) written: String,
 }
 
 impl Root {
+    /// The whole store at a URL.
+    pub(crate) fn of_store(url: &Url) -> Self {
+        // No location begins with a slash alone behind it.
+        Root { url: url.clone(), folder: Path::default(), written: "\0".to_owned() }
+    }
+
+    /// The folder as a URL, not encoded.
+    pub(crate) fn location(&self) -> String {
+        format!("{}://{}/{}", self.url.scheme(), self.url.authority(), self.folder)
+    }
+
     /// Returns the path of a location that metadata or manifests name: a URL or a path on this machine, not encoded.
     ///
     /// # Errors
     /// If it is in another store than the table.
-    pub(super) fn path_of(&self, location: &str) -> Result<Path> {
+    pub(crate) fn path_of(&self, location: &str) -> Result<Path> {
         let inside = location.strip_prefix(self.written.trim_end_matches('/'));
         let path = match inside.and_then(|inside| inside.strip_prefix('/')) {
             Some(inside) => format!("{}/{inside}", self.folder),
@@ -55,6 +68,32 @@ fn general(scheme: &str) -> &str {
     }
 }
 
+/// The URL and the store of a location: a URL or a path on this machine.
+///
+/// # Errors
+/// If it is a file of this machine, and the catalog that names it may name none.
+pub(crate) fn store_of(location: &str, local: bool) -> Result<(Url, ObjectStoreUrl)> {
+    // Paths are not encoded, and Hadoop writes file:/path.
+    let (scheme, rest) = match location.split_once(':').filter(|(scheme, _)| !scheme.contains('/')) {
+        Some((scheme, rest)) => (scheme, rest),
+        None => ("file", location),
+    };
+    let authority = match rest.strip_prefix("//") {
+        Some(rest) => &rest[..rest.find('/').unwrap_or(rest.len())],
+        None => "",
+    };
+    let scheme = if scheme == "s3n" { "s3" } else { scheme };
+    let url = Url::parse(&format!("{scheme}://{authority}/"))
+        .map_err(|error| exec_datafusion_err!("{location} is no location: {error}"))?;
+    if url.scheme() == "file" && !local {
+        return plan_err!(
+            "{location} is on this machine, and its catalog is not: if it may name files here, add local=true to its address"
+        );
+    }
+    let store = ListingTableUrl::parse(url.as_str())?.object_store();
+    Ok((url, store))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +118,22 @@ mod tests {
         {
             let error = of(location, url, "s3://b/other").expect_err(location).to_string();
             assert!(error.contains(location) && error.contains("another store"), "{error}");
+        }
+    }
+
+    #[test]
+    fn stores_of_locations() {
+        for (location, url, store) in [
+            ("s3://b/t/metadata/x.json", "s3://b/", "s3://b/"),
+            ("s3a://b/t x/y", "s3a://b/", "s3a://b/"),
+            ("s3n://b/t", "s3://b/", "s3://b/"),
+            ("/w/t x/y.json", "file:///", "file:///"),
+            ("file:/w/t", "file:///", "file:///"),
+            ("file:///w/t", "file:///", "file:///"),
+        ] {
+            let (found, of_store) = store_of(location, true).expect(location);
+            assert_eq!((found.as_str(), of_store.as_str()), (url, store), "{location}");
+            assert_eq!(store_of(location, false).is_ok(), !url.starts_with("file"), "{location}");
         }
     }
 }
