@@ -33,6 +33,8 @@ pub struct ServeConfig {
     pub http_hosts: Vec<String>,
     /// Tables: a name, and a file, folder, pattern or URL.
     pub tables: BTreeMap<String, String>,
+    /// Catalogs of lake tables: a name and an address. The program adds them to the server's context.
+    pub catalogs: BTreeMap<String, String>,
     /// Declared clustering of tables: `orders (l_orderkey = o_orderkey)`.
     pub clustered_with: BTreeMap<String, String>,
     /// Folders in which every subfolder and every Parquet file is a table. They are checked again while the server
@@ -94,6 +96,7 @@ impl Default for ServeConfig {
             http_listen: Vec::new(),
             http_hosts: Vec::new(),
             tables: BTreeMap::new(),
+            catalogs: BTreeMap::new(),
             clustered_with: BTreeMap::new(),
             watch: Vec::new(),
             watch_every: Duration::from_secs(10),

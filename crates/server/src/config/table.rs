@@ -83,6 +83,7 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
     setting!(many "http-host", "NAME", "host name of the page besides localhost and IP addresses; only needed without users", "none",
         |config, value| { config.http_hosts.push(value.to_owned()); Ok(()) }),
     setting!(of_a_table "table", "NAME=PATH-OR-URL", "a table: a Parquet file, a folder of them, a pattern, or a URL", tables),
+    setting!(of_a_table "catalog", "NAME=ADDRESS", "a catalog of lake tables, whose namespaces are schemas: `docs/lake.md`", catalogs),
     setting!(of_a_table "clustered-with", "NAME=TABLE (KEY = KEY)", "a table that is clustered by a key which matches one of another table: `docs/order.md`", clustered_with),
     setting!(many "watch", "FOLDER", "a folder of which every subfolder and Parquet file is a table, also those that come later", "none",
         |config, value| { config.watch.push(value.into()); Ok(()) }),

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, Int32Array, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
-use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::{Column, JoinType, Result};
 use datafusion::datasource::provider_as_source;
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 
-use super::catalog::PUBLIC;
+use super::catalog::Visible;
 use super::pg_catalog::table_of;
 
 /// Offset that PostgreSQL adds to precision and scale in a type's modifier.
@@ -38,14 +38,16 @@ pub(crate) fn modifier(data_type: &DataType) -> Option<i32> {
 pub(super) async fn attributes(
     given: Arc<dyn TableProvider>,
     classes: Arc<dyn TableProvider>,
-    visible: &dyn SchemaProvider,
+    namespaces: Arc<dyn TableProvider>,
+    visible: &Visible,
 ) -> Result<Arc<dyn TableProvider>> {
     const MODIFIER: &str = "atttypmod";
-    let (mut tables, mut names, mut modifiers) = (Vec::new(), Vec::new(), Vec::new());
-    for table in visible.table_names() {
-        let Some(provider) = visible.table(&table).await? else { continue };
-        for field in provider.schema().fields() {
+    let (mut schemas, mut tables, mut names, mut modifiers) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (schema, table, columns) in visible.columns().await {
+        for field in columns.fields() {
             if let Some(modifier) = modifier(field.data_type()) {
+                schemas.push(schema.clone());
                 tables.push(table.clone());
                 names.push(field.name().clone());
                 modifiers.push(modifier);
@@ -53,6 +55,7 @@ pub(super) async fn attributes(
         }
     }
     let fields = vec![
+        Field::new("schema_name", DataType::Utf8, false),
         Field::new("table_name", DataType::Utf8, false),
         Field::new("column_name", DataType::Utf8, false),
         Field::new("modifier", DataType::Int32, false),
@@ -60,6 +63,7 @@ pub(super) async fn attributes(
     let known = table_of(
         fields,
         vec![
+            Arc::new(StringArray::from(schemas)),
             Arc::new(StringArray::from(tables)),
             Arc::new(StringArray::from(names)),
             Arc::new(Int32Array::from(modifiers)),
@@ -75,14 +79,21 @@ pub(super) async fn attributes(
         }
     });
     let scan = |name: &str, table| LogicalPlanBuilder::scan(name, provider_as_source(table), None);
-    // A table's number and its name. The visible tables are known by name.
-    let numbered =
-        scan("c", classes)?.project(["oid", "relname"].map(|name| Expr::Column(column("c", name))))?;
+    // A table's number and its names. The visible tables are known by name.
+    let of_namespace = (vec![column("c", "relnamespace")], vec![column("n", "oid")]);
+    let names = [("c", "oid"), ("c", "relname"), ("n", "nspname")]
+        .map(|(table, name)| Expr::Column(column(table, name)));
+    let numbered = scan("c", classes)?
+        .join(scan("n", namespaces)?.build()?, JoinType::Inner, of_namespace, None)?
+        .project(names)?;
     let modified = numbered
         .join(
             scan("m", known)?.build()?,
             JoinType::Inner,
-            (vec![column("c", "relname")], vec![column("m", "table_name")]),
+            (
+                vec![column("n", "nspname"), column("c", "relname")],
+                vec![column("m", "schema_name"), column("m", "table_name")],
+            ),
             None,
         )?
         .build()?;
@@ -95,19 +106,15 @@ pub(super) async fn attributes(
 }
 
 /// The columns of the user's tables, in the form of PostgreSQL's `information_schema.columns`.
-pub(super) async fn information(
-    visible: &dyn SchemaProvider,
-    database: &str,
-) -> Result<Arc<dyn TableProvider>> {
+pub(super) async fn information(visible: &Visible, database: &str) -> Result<Arc<dyn TableProvider>> {
     let mut texts: [Vec<Option<String>>; 18] = Default::default();
     let (mut positions, mut precisions, mut scales) = (Vec::new(), Vec::new(), Vec::new());
-    for table in visible.table_names() {
-        let Some(provider) = visible.table(&table).await? else { continue };
-        for (at, field) in provider.schema().fields().iter().enumerate() {
+    for (schema, table, columns) in visible.columns().await {
+        for (at, field) in columns.fields().iter().enumerate() {
             let (data_type, udt) = type_names(field.data_type());
             let row = [
                 Some(database),
-                Some(PUBLIC),
+                Some(schema.as_str()),
                 Some(table.as_str()),
                 Some(field.name()),
                 None,

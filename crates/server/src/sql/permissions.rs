@@ -4,13 +4,13 @@
 //! session. Such a session has no function and no name that opens a file; `tests/server/access.rs` checks this. Plans that
 //! write, create or load are refused here.
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, TableReference};
 use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
 
 use super::QueryError;
-use super::catalog::PUBLIC;
+use super::catalog::{PUBLIC, sees_other};
 use crate::access::Role;
 
 /// Settings, or prefixes of settings, that every user may set. They change the format of results or the plans of
@@ -94,12 +94,26 @@ fn reads_hidden(plan: &LogicalPlan, role: &Role) -> Result<bool> {
     let mut hidden = false;
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
-            let of_users = scan.table_name.schema().is_none_or(|schema| schema == PUBLIC);
-            hidden |= of_users && !role.sees(scan.table_name.table());
+            hidden |= !sees(role, &scan.table_name);
         }
         Ok(if hidden { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(hidden)
+}
+
+/// Returns whether the role sees a table. Every user sees those about the server.
+fn sees(role: &Role, name: &TableReference) -> bool {
+    let table = name.table();
+    match (name.catalog(), name.schema()) {
+        (_, None | Some(PUBLIC)) => role.sees(table),
+        (_, Some("pg_catalog" | "information_schema")) => true,
+        // Of another catalog, by its name in the database or by its own.
+        (Some(catalog), Some(schema)) => {
+            sees_other(role, &format!("{catalog}.{schema}"), table)
+                || schema.contains('.') && sees_other(role, schema, table)
+        }
+        (None, Some(schema)) => sees_other(role, schema, table),
+    }
 }
 
 /// Returns true if the plan reads definitions of tables, as SHOW CREATE TABLE does.

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, TableType, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::activity::{ACTIVITY, Activity};
-use super::catalog::PUBLIC;
+use super::catalog::{PUBLIC, Visible};
 use super::functions::SETTINGS;
 use super::{Registry, columns};
 
@@ -173,6 +173,7 @@ const EMPTY: [(&str, &[&str]); 14] = [
 const INFORMATION_COLUMNS: &str = "information_columns";
 const SETTINGS_TABLE: &str = "pg_settings";
 const CLASSES: &str = "pg_class";
+const NAMESPACES: &str = "pg_namespace";
 const TABLES: &str = "pg_tables";
 const VIEWS: &str = "pg_views";
 const ATTRIBUTES: &str = "pg_attribute";
@@ -218,7 +219,7 @@ impl Content {
 pub(super) struct PgCatalog {
     given: Arc<dyn SchemaProvider>,
     /// The tables that the user sees.
-    visible: Arc<dyn SchemaProvider>,
+    visible: Visible,
     database: String,
     registry: Arc<Registry>,
 }
@@ -226,7 +227,7 @@ pub(super) struct PgCatalog {
 impl PgCatalog {
     pub(super) fn new(
         given: Arc<dyn SchemaProvider>,
-        visible: Arc<dyn SchemaProvider>,
+        visible: Visible,
         database: &str,
         registry: Arc<Registry>,
     ) -> Self {
@@ -332,17 +333,18 @@ impl SchemaProvider for PgCatalog {
             return table_of(fields, none).map(Some);
         }
         match name.as_str() {
-            INFORMATION_COLUMNS => {
-                columns::information(self.visible.as_ref(), &self.database).await.map(Some)
-            }
+            INFORMATION_COLUMNS => columns::information(&self.visible, &self.database).await.map(Some),
             SETTINGS_TABLE => settings().map(Some),
             ACTIVITY => Ok(Some(Arc::new(Activity::new(self.registry.clone())))),
-            ATTRIBUTES => match (self.given.table(ATTRIBUTES).await?, self.given.table(CLASSES).await?) {
-                (Some(given), Some(classes)) => {
-                    columns::attributes(given, classes, self.visible.as_ref()).await.map(Some)
-                }
-                _ => Ok(None),
-            },
+            ATTRIBUTES => {
+                let given = self.given.table(ATTRIBUTES).await?;
+                let (classes, namespaces) =
+                    (self.given.table(CLASSES).await?, self.given.table(NAMESPACES).await?);
+                let (Some(given), Some(classes), Some(namespaces)) = (given, classes, namespaces) else {
+                    return Ok(None);
+                };
+                columns::attributes(given, classes, namespaces, &self.visible).await.map(Some)
+            }
             TABLES => match self.given.table(TABLES).await? {
                 Some(given) => without_views(given, self.views().await?).map(Some),
                 None => Ok(None),

@@ -30,7 +30,7 @@ use super::activity::Viewer;
 use super::again::Execution;
 use super::attempt::Attempt;
 use super::bounded::{BoundConstants, BoundOperators, Room};
-use super::catalog::{PUBLIC, catalogs};
+use super::catalog::{Others, PUBLIC, catalogs, others};
 use super::dialect::{Averages, Typed, translated};
 use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
@@ -70,6 +70,7 @@ pub struct SessionBase {
     coscan: CoscanContext,
     template: SessionState,
     tables: Arc<Tables>,
+    others: Others,
     pg_tables: Arc<PgCatalogStaticTables>,
     catalogs: Mutex<HashMap<(String, String), Seen>>,
     registry: Arc<Registry>,
@@ -107,6 +108,7 @@ impl SessionBase {
         }
         Ok(SessionBase {
             template: super::functions::with_syntax(context.state()),
+            others: others(&coscan.ctx),
             coscan,
             tables,
             pg_tables: Arc::new(PgCatalogStaticTables::try_new()?),
@@ -218,7 +220,7 @@ impl SessionBase {
         if known.len() >= CATALOGS_MAX {
             known.clear();
         }
-        let list = catalogs(&self.tables, role, database, &self.pg_tables, &self.registry)?;
+        let list = catalogs(&self.tables, &self.others, role, database, &self.pg_tables, &self.registry)?;
         known.insert(key, (role.clone(), list.clone()));
         Ok(list)
     }

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use coscan_datafusion::CoscanContext;
 use datafusion::catalog::TableProvider;
@@ -19,6 +19,8 @@ use crate::error::ServeError;
 #[derive(Default)]
 pub struct Tables {
     known: RwLock<BTreeMap<String, Table>>,
+    /// The locations of tables of other catalogs that were opened, by name.
+    others: Mutex<BTreeMap<String, String>>,
     /// Counts changes at their beginning.
     changes: AtomicU64,
     /// Held during checks for changes. A timer, a signal and a reload may start them at the same time, and tables
@@ -106,18 +108,27 @@ impl Tables {
 
     /// The text with names of tables in place of their paths and addresses, for users who may not see these.
     pub(crate) fn without_paths(&self, text: &str) -> String {
-        let mut paths = Vec::new();
-        for (name, location) in self.locations() {
-            paths.extend(
-                location.iter().flat_map(|location| forms_of(location)).map(|path| (path, name.clone())),
-            );
-        }
+        let own = self.locations().into_iter().filter_map(|(name, location)| Some((name, location?)));
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let forms = |(name, location): (String, String)| {
+            forms_of(&location).into_iter().map(move |path| (path, name.clone()))
+        };
+        let mut paths: Vec<(String, String)> = own.chain(others).flat_map(forms).collect();
         // A path may begin with that of another table.
         paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         paths.iter().fold(text.to_owned(), |text, (path, name)| match text.contains(path.as_str()) {
             true => text.replace(path.as_str(), &format!("<{name}>")),
             false => text,
         })
+    }
+
+    /// Notes the location of a table of another catalog.
+    pub(crate) fn note(&self, name: &str, table: &dyn TableProvider) {
+        let location = table.get_table_definition().and_then(|text| text.split_once("LOCATION '"));
+        if let Some((_, location)) = location {
+            let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+            others.insert(name.to_owned(), location.trim_end_matches('\'').to_owned());
+        }
     }
 
     /// Number of times that tables may have changed. The meaning of a name holds while this number stays the same.
