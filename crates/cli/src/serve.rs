@@ -14,7 +14,7 @@ use coscan_server::{ServeConfig, ServeError, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::wrong_usage;
-use crate::session::{Threads, cooperative};
+use crate::session::{Threads, cooperative, sql_error};
 use crate::settings::{EngineArgs, Settings};
 
 /// Arguments of `coscan serve`.
@@ -110,6 +110,10 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let coscan = cooperative(&settings, false)?;
     let engine = coscan.engine.clone();
     threads.block_on(async {
+        for (name, address) in &config.catalogs {
+            let attached = coscan_lake::attach(&coscan.ctx, name, address).await;
+            attached.map_err(sql_error).with_context(|| format!("cannot open the catalog {name}"))?;
+        }
         let server = Server::start(config, coscan).await.map_err(usage_or_failure)?;
         for address in server.addresses() {
             eprintln!("coscan serves at {address}");

@@ -194,6 +194,11 @@ impl Session {
         }
     }
 
+    /// Adds a catalog of lake tables under a name.
+    pub async fn attach(&self, name: &str, address: &str) -> anyhow::Result<()> {
+        coscan_lake::attach(&self.ctx, name, address).await.map_err(sql_error)
+    }
+
     /// Registers these files as one table, and reads their metadata.
     pub async fn register_files(&self, name: &str, files: &[PathBuf]) -> anyhow::Result<()> {
         let urls = files.iter().map(|file| file_url(file)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -482,7 +487,7 @@ fn counters_of(engine: &Engine) -> Counters {
 
 /// Converts an error of the query engine. Its text repeats its causes, so only the text is kept. A tier's error is
 /// complete by itself.
-fn sql_error(error: DataFusionError) -> anyhow::Error {
+pub fn sql_error(error: DataFusionError) -> anyhow::Error {
     match TierError::inside(&error) {
         Some(own) => own.clone().into(),
         None => anyhow!(plain_addresses(&squeeze(&error.strip_backtrace()))),

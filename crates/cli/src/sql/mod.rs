@@ -37,6 +37,10 @@ pub struct SqlArgs {
     #[arg(long, short, value_name = "NAME=PATH-OR-URL")]
     pub table: Vec<TableArg>,
 
+    /// A catalog of lake tables, whose namespaces are schemas: SELECT .. FROM NAME.NAMESPACE.TABLE; see docs/lake.md. Repeatable
+    #[arg(long, value_name = "NAME=ADDRESS")]
+    pub catalog: Vec<CatalogArg>,
+
     /// Definition of a tier of slow storage; tables under its root are restored as queries need them. Repeatable
     #[arg(long, value_name = "FILE")]
     pub tier: Vec<PathBuf>,
@@ -93,6 +97,26 @@ impl FromStr for TableArg {
     }
 }
 
+/// The name and the address of a catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogArg {
+    pub name: String,
+    pub address: String,
+}
+
+impl FromStr for CatalogArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, address)) if is_name(name) => {
+                Ok(CatalogArg { name: name.to_owned(), address: address.to_owned() })
+            }
+            _ => Err("give the catalog a name: NAME=iceberg+rest://..".to_owned()),
+        }
+    }
+}
+
 fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
@@ -111,6 +135,10 @@ pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
                 .register(&table.name, &table.location)
                 .await
                 .with_context(|| format!("cannot open table {} at {}", table.name, table.location))?;
+        }
+        for catalog in &args.catalog {
+            let attached = session.attach(&catalog.name, &catalog.address).await;
+            attached.with_context(|| format!("cannot open the catalog {}", catalog.name))?;
         }
         anyhow::Ok(session)
     })?);
