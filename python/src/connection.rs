@@ -94,6 +94,16 @@ impl Connection {
         })
     }
 
+    /// Opens the catalog at an address.
+    fn attach(&self, py: Python<'_>, name: String, address: String) -> PyResult<()> {
+        self.on_threads(py, |source| async move {
+            match source {
+                Source::Own(coscan) => coscan_lake::attach(&coscan.ctx, &name, &address).await,
+                Source::Shared(client) => client.attach(name, address).await,
+            }
+        })
+    }
+
     /// Forgets a table. Returns whether there was one.
     fn deregister(&self, py: Python<'_>, name: String) -> PyResult<bool> {
         self.on_threads(py, |source| async move {

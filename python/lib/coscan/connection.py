@@ -104,6 +104,17 @@ class Connection:
             )
         self._native.register_arrow(name, source)
 
+    def attach(self, name: str, address: str) -> None:
+        """Adds a catalog of lake tables, whose tables are `name.schema.table` in SQL.
+
+        `address` is one such as `iceberg+rest://HOST/PATH?warehouse=NAME&credential=env:CREDENTIAL`,
+        `iceberg+postgresql://HOST/DATABASE`, `iceberg+s3://BUCKET/FOLDER` or `ducklake+sqlite:///PATH`. Tables that are new, or that
+        other programs change, are seen by the next query.
+
+        Raises `ProgrammingError` if the address is none, and another error of this package if the catalog cannot be read.
+        """
+        self._native.attach(name, address)
+
     def deregister(self, name: str) -> None:
         """Forgets a table. Queries over it that run go on."""
         if not self._native.deregister(name):

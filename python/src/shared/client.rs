@@ -118,6 +118,10 @@ impl Client {
         self.tell(&Request::RegisterStore { address, options }).await
     }
 
+    pub(crate) async fn attach(&self, name: String, address: String) -> Result<()> {
+        self.tell(&Request::Attach { name, address }).await
+    }
+
     pub(crate) async fn register_batches(
         &self,
         name: String,

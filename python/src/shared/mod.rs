@@ -77,6 +77,10 @@ enum Request {
         address: String,
         options: Pairs,
     },
+    Attach {
+        name: String,
+        address: String,
+    },
     Deregister {
         name: String,
     },

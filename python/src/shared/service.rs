@@ -161,6 +161,10 @@ impl Session {
                 session::register_store(coscan, &address, &options)?;
                 answer(&())
             }
+            Request::Attach { name, address } => {
+                coscan_lake::attach(&coscan.ctx, &name, &address).await?;
+                answer(&())
+            }
             Request::Deregister { name } => answer(&session::deregister(coscan, &name)?),
             Request::Tables => answer(&session::tables(coscan)),
             Request::Stats => answer(&session::stats(coscan)),
