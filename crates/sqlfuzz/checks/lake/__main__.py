@@ -12,9 +12,7 @@ import os
 import sys
 
 from ..packages import COSCAN, TARGET, Missing, install_packages
-
-#: Versions decide what a seed draws.
-PACKAGES = ["deltalake==1.6.6", "pyarrow==26.0.1", "duckdb==1.5.5", "pyiceberg[sql-sqlite,pyiceberg-core]==0.12.0"]
+from . import PACKAGES
 
 
 def main() -> int:
@@ -26,9 +24,10 @@ def main() -> int:
         return 1 if require_all else 0
     from .delta import DeltaDrawn
     from .drawn import run
+    from .ducklake import DuckLakeDrawn
     from .iceberg import IcebergDrawn
 
-    return run({"delta": DeltaDrawn, "iceberg": IcebergDrawn}, sys.argv[1:], COSCAN, TARGET / "lake-check")
+    return run({"delta": DeltaDrawn, "iceberg": IcebergDrawn, "ducklake": DuckLakeDrawn}, sys.argv[1:], COSCAN, TARGET / "lake-check")
 
 
 if __name__ == "__main__":

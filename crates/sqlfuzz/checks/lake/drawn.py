@@ -86,6 +86,10 @@ class Drawn(ABC):
     def place(self, version: int) -> str:
         """What the program takes for a version."""
 
+    def bare(self) -> str:
+        """What the program takes for the newest version."""
+        return str(self.path)
+
     def rows(self, count: int) -> pa.Table:
         def column(name: str) -> pa.Array:
             type, value = COLUMNS[name]
@@ -152,9 +156,9 @@ def play(table: type[Drawn], seed: int, program: Program, folder: Path) -> list[
     drawn = table(seed, folder)
     first, second = drawn.version(), drawn.version()
     tables = {"t": drawn.read(first), "o": drawn.read(second)}
-    # The newest version also by its folder alone.
+    # The newest version also without its number.
     bare = first == drawn.versions()[-1] and drawn.draw.random() < 0.5
-    places = {"t": str(drawn.path) if bare else drawn.place(first), "o": drawn.place(second)}
+    places = {"t": drawn.bare() if bare else drawn.place(first), "o": drawn.place(second)}
     statements = [drawn.statement("t", tables["t"], "o") for _ in range(STATEMENTS)]
     oracle = duckdb.connect()
     oracle.execute("SET TimeZone = 'UTC'")
