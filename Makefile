@@ -133,6 +133,12 @@ bench-remote: tools ## Queries over a slow object store, by coscan, fixed number
 	$(BUILD)
 	python3 -m bench.remote --coscan $(COSCAN) --data $(DATA)/remote $(if $(STORES),--stores $(STORES)) $(BENCH)
 
+# What else `python3 -m bench.lake --help` knows in BENCH.
+.PHONY: bench-lake
+bench-lake: tools ## Streams of queries over lake tables, by coscan and other readers of the formats (15 minutes after the build)
+	$(BUILD)
+	CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m bench.lake --coscan $(COSCAN) --data $(DATA)/lake $(BENCH)
+
 # A test that depends on the machine's speed fails here: docs/testing.md. PROCESSORS=0 runs on the first one only.
 TIMES ?= 20
 BESIDE ?= 8
@@ -196,11 +202,14 @@ files-test: tools ## Answers over Parquet files of other writers, also with chan
 	$(BUILD)
 	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.files $(FILES)
 
-# LAKE takes the options of `python3 -m checks.lake --help` in crates/sqlfuzz, for instance --seeds 0..10000.
+# LAKE takes the options of `python3 -m checks.lake --help` in crates/sqlfuzz, for instance --seeds 0..10000. As root, PostgreSQL,
+# a JDK and Maven are installed if they are missing: catalogs of tables are in a database, and behind Apache's own server.
 .PHONY: lake-test
-lake-test: tools ## Answers over drawn Delta tables of another writer (half a minute)
+lake-test: tools ## Answers over drawn tables of lake formats of other writers, and over their catalogs (two minutes)
 	$(BUILD)
+	$(call install,$(POSTGRESQL) $(CLIENTS))
 	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.lake $(LAKE)
+	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.lake.catalogs
 
 # As root, clients that are missing are installed: psql, and a JDK with Maven for pgJDBC. Those from Python come into an
 # environment below the target directory. COSCAN_REQUIRE_ALL=1 makes what is still missing a failure.
