@@ -33,14 +33,14 @@ def test_loops_and_shards_get_the_rows_that_are_left(con: coscan.Connection) -> 
 def test_catalogs(con: coscan.Connection, tmp_path: Path) -> None:
     database = tmp_path / "catalog.db"
     with sqlite3.connect(database) as made:
-        made.execute("CREATE TABLE iceberg_tables (catalog_name TEXT, table_namespace TEXT, table_name TEXT, metadata_location TEXT)")
-        made.execute("CREATE TABLE iceberg_namespace_properties (catalog_name TEXT, namespace TEXT, property_key TEXT)")
+        made.execute("CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)")
+        made.execute("CREATE TABLE iceberg_namespace_properties (catalog_name, namespace, property_key)")
         made.execute("INSERT INTO iceberg_namespace_properties VALUES ('c', 'n', 'exists')")
         made.execute("INSERT INTO iceberg_tables VALUES ('c', 'n', 'gone', '/no/such/file.metadata.json')")
     con.attach("lake", f"iceberg+sqlite://{database}")
     with pytest.raises(coscan.ProgrammingError, match="not found"):
         con.sql("SELECT count(*) FROM lake.n.t").fetchall()
-    with pytest.raises(coscan.Error, match="/no/such/file|no/such/file"):
+    with pytest.raises(coscan.Error, match="no/such/file"):
         con.sql("SELECT count(*) FROM lake.n.gone").fetchall()
     with pytest.raises(coscan.Error, match="iceberg"):
         con.attach("other", "s3://bucket")

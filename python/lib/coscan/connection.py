@@ -108,8 +108,8 @@ class Connection:
         """Adds a catalog of lake tables, whose tables are `name.schema.table` in SQL.
 
         `address` is one such as `iceberg+rest://HOST/PATH?warehouse=NAME&credential=env:CREDENTIAL`,
-        `iceberg+postgresql://HOST/DATABASE`, `iceberg+s3://BUCKET/FOLDER` or `ducklake+sqlite:///PATH`. Tables that are new, or that
-        other programs change, are seen by the next query.
+        `iceberg+postgresql://HOST/DATABASE`, `iceberg+s3://BUCKET/FOLDER` or `ducklake+sqlite:///PATH`. The next query
+        sees tables that are new or that other programs have changed.
 
         Raises `ProgrammingError` if the address is none, and another error of this package if the catalog cannot be read.
         """
