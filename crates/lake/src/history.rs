@@ -11,23 +11,7 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::table::Source;
-
-/// The end of a location, and the version of a name, that mean the history.
-pub(crate) const HISTORY: &str = "history";
-
-/// A version of a table.
-#[derive(Debug)]
-pub(crate) struct Change {
-    /// The number of the version.
-    pub(crate) version: i64,
-    /// The time at which it was written, in milliseconds since 1970.
-    pub(crate) at: Option<i64>,
-    /// What was done, in the words of the format.
-    pub(crate) operation: Option<String>,
-    /// What else the format says about it, as JSON.
-    pub(crate) details: Option<String>,
-}
+use crate::source::Source;
 
 /// The versions of a table. They are read by each query.
 #[derive(Debug)]

@@ -20,6 +20,7 @@ mod options;
 mod place;
 mod pruning;
 mod snapshot;
+mod source;
 mod table;
 
 use std::sync::Arc;

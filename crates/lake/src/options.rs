@@ -7,10 +7,11 @@ use datafusion::arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::CreateExternalTable;
 
-use crate::history::HISTORY;
-
 /// The age at which a snapshot is looked up again. Dashboards send bursts of queries: one of them looks.
 const REFRESH: Duration = Duration::from_secs(1);
+
+/// The end of a location, and the version of a name, that mean the history.
+pub(crate) const HISTORY: &str = "history";
 
 /// The words of a format.
 #[derive(Debug)]

@@ -1,11 +1,9 @@
 //! The provider of a table: plans a snapshot as a scan of Parquet files.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use coscan_datafusion::once_in_statement;
 use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -27,33 +25,14 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
 use futures::{StreamExt, TryStreamExt};
 
-use crate::history::{Change, History};
+use crate::history::History;
 use crate::options::Options;
 use crate::pruning::files_for;
-use crate::snapshot::{DataFile, Deletes, Layout, Snapshot};
+use crate::snapshot::{Layout, Snapshot};
+use crate::source::Source;
 
 /// Lists of deleted rows that are read at the same time.
 const LISTS_AT_ONCE: usize = 16;
-
-/// A reader of a table's snapshots.
-#[async_trait]
-pub(crate) trait Source: fmt::Debug + Send + Sync {
-    /// Returns the newest snapshot, or the one that was asked for. `known` is the one that was read before. Called
-    /// by one task at a time.
-    async fn snapshot(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>>;
-
-    /// Reads the deleted rows of a file, and returns the file with the rows that are left.
-    async fn without_deleted(&self, file: &DataFile, deletes: &Deletes) -> Result<PartitionedFile>;
-
-    /// The name of the table in errors.
-    fn name(&self) -> &str;
-
-    /// Returns the versions that are kept.
-    async fn history(&self) -> Result<Vec<Change>>;
-
-    /// The format and the location, as a statement would name them.
-    fn place(&self) -> (&'static str, String);
-}
 
 /// A table of a lake format. Its columns are those of the snapshot that it was made with.
 #[derive(Debug)]

@@ -101,7 +101,7 @@ const KNOW_DATAFUSION: [&str; 9] = [
 const NOT_IN_CORE: [&str; 6] = ["tokio", "object_store", "parquet", "arrow", "rustix", "tracing"];
 
 /// Dependencies that the program has only for their features: see crates/cli/Cargo.toml.
-const FOR_FEATURES: [&str; 3] = ["arrayvec", "simdutf8", "subtle"];
+const FOR_FEATURES: [&str; 4] = ["arrayvec", "simdutf8", "subtle", "whoami"];
 
 /// The output of cargo.
 fn cargo(arguments: &[&str]) -> String {

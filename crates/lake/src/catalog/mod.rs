@@ -19,9 +19,10 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::ObjectStore;
 use futures::{StreamExt, TryStreamExt};
 
-use crate::history::{HISTORY, History};
-use crate::options::{Wanted, time};
-use crate::table::{LakeTable, Source};
+use crate::history::History;
+use crate::options::{HISTORY, Wanted, time};
+use crate::source::Source;
+use crate::table::LakeTable;
 
 /// Schemas whose tables are listed at the same time.
 const LISTS_AT_ONCE: usize = 16;

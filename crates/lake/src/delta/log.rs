@@ -25,10 +25,12 @@ use url::Url;
 
 use super::{columns, files};
 use crate::deleted_rows::rows_left;
-use crate::history::Change;
 use crate::options::Wanted;
 use crate::snapshot::{DataFile, Deletes, Snapshot};
-use crate::table::Source;
+use crate::source::{Change, Source};
+
+/// The name of the format in `STORED AS`.
+pub(crate) const FORMAT: &str = "DELTA";
 
 /// Digits of the number of a commit in the name of its file.
 const VERSION_DIGITS: usize = 20;
@@ -238,6 +240,6 @@ impl Source for DeltaLog {
     }
 
     fn place(&self) -> (&'static str, String) {
-        (super::FORMAT, self.root.to_string())
+        (FORMAT, self.root.to_string())
     }
 }

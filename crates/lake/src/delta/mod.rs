@@ -18,9 +18,7 @@ use datafusion::logical_expr::CreateExternalTable;
 use crate::options::{Options, Words};
 use crate::table::opened;
 use log::DeltaLog;
-
-/// The name of the format in `STORED AS`.
-pub(crate) const FORMAT: &str = "DELTA";
+pub(crate) use log::FORMAT;
 
 const WORDS: Words = Words { name: "Delta", prefix: "delta", version: "version", reference: None };
 

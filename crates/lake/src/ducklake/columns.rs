@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
 use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err};
 
-use super::is_of_version;
+use super::stored::{is_of_version, is_true};
 use crate::catalog::database::Reading;
 use crate::field_ids::ID;
 
@@ -54,7 +54,7 @@ impl Columns {
                 name: name?,
                 data_type: data_type?.to_lowercase(),
                 default,
-                nullable: super::table::is_true(nullable.as_deref()),
+                nullable: is_true(nullable.as_deref()),
                 parent: parent.map(|parent| parent.parse()).transpose().ok()?,
             })
         };

@@ -15,8 +15,7 @@ use percent_encoding::percent_decode_str;
 
 use super::columns::{Column, Columns};
 use super::deletes::DeletedRows;
-use super::is_of_version;
-use super::table::below;
+use super::stored::{below, is_of_version, is_true};
 use crate::catalog::database::Reading;
 use crate::field_ids::FieldIdAdapters;
 use crate::place::Root;
@@ -191,7 +190,7 @@ async fn mappings(reading: &mut Reading<'_>, table: &str) -> Result<HashMap<u64,
                JOIN ducklake_column_mapping m ON n.mapping_id = m.mapping_id WHERE m.table_id = CAST($1 AS BIGINT)";
     let mut fields: HashMap<(u64, u64), NameInFiles> = HashMap::new();
     for [mapping, column, name, target, parent, in_path] in reading.rows::<6>(sql, &[table]).await? {
-        let in_path = super::table::is_true(in_path.as_deref());
+        let in_path = is_true(in_path.as_deref());
         let (Some(mapping), Some(column), Some(name), Some(target)) =
             (parsed(mapping), parsed(column), name, parsed(target))
         else {

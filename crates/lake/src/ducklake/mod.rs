@@ -1,12 +1,13 @@
 //! DuckLake tables: the files of all versions are rows of a database.
 //!
-//! [`table`] reads a version in one transaction: [`columns`] are its columns, [`files`] its files, and [`inlined`] rows
+//! [`table`] reads a version in one transaction, with the words of the database in [`stored`]: [`columns`] are its columns, [`files`] its files, and [`inlined`] rows
 //! that are in the database itself.
 
 mod columns;
 mod deletes;
 mod files;
 mod inlined;
+mod stored;
 mod table;
 
 use std::path::Path;
@@ -15,32 +16,24 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coscan_upstream::boxed;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
-use datafusion::common::{Result, exec_datafusion_err, not_impl_err, plan_err};
+use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::CreateExternalTable;
 
 use crate::catalog::address::{Address, DUCKLAKE};
-use crate::catalog::database::{Database, Reading};
+use crate::catalog::database::Database;
 use crate::catalog::{Catalog, Found, OwnStore};
-use crate::options::{Options, Wanted, Words, time};
+use crate::options::{Options, Wanted, Words};
 use crate::place::store_of;
 use crate::table::opened;
+use stored::{is_of_version, version};
 use table::DuckLakeTable;
-
-/// The name of the format in `STORED AS`.
-pub(crate) const FORMAT: &str = "DUCKLAKE";
+pub(crate) use table::FORMAT;
 
 const WORDS: Words = Words { name: "DuckLake", prefix: "ducklake", version: "snapshot", reference: None };
 
 /// The version of the format that is read.
 const VERSION: &str = "1.0";
-
-/// The condition that a row is of version `$1`.
-fn is_of_version(table: &str) -> String {
-    format!(
-        "{table}.begin_snapshot <= CAST($1 AS BIGINT) AND ({table}.end_snapshot IS NULL OR {table}.end_snapshot > CAST($1 AS BIGINT))"
-    )
-}
 
 /// A catalog.
 #[derive(Debug)]
@@ -112,37 +105,6 @@ impl DuckLakeTables {
             return plan_err!("the catalog {} has no table {name} in this version", catalog.database);
         };
         opened(source, store, &options).await
-    }
-}
-
-/// Returns the number of the wanted version.
-async fn version(reading: &mut Reading<'_>, wanted: &Wanted) -> Result<u64> {
-    let number = |text: String| {
-        text.parse().map_err(|_| exec_datafusion_err!("the catalog has a snapshot with the number {text}"))
-    };
-    let newest = "SELECT CAST(max(snapshot_id) AS TEXT) FROM ducklake_snapshot";
-    let mut found = match wanted {
-        Wanted::Newest => reading.texts(newest, &[]).await?,
-        Wanted::Version(version) => {
-            let sql = "SELECT CAST(snapshot_id AS TEXT) FROM ducklake_snapshot WHERE snapshot_id = CAST($1 AS BIGINT)";
-            reading.texts(sql, &[&version.to_string()]).await?
-        }
-        Wanted::Time(at) => {
-            // Databases have times in other forms.
-            let all = "SELECT CAST(snapshot_id AS TEXT), CAST(snapshot_time AS TEXT) FROM ducklake_snapshot ORDER BY snapshot_id";
-            let all = reading.rows::<2>(all, &[]).await?;
-            let until = |[_, made]: &[Option<String>; 2]| {
-                made.as_deref().and_then(time).is_some_and(|made| made <= *at)
-            };
-            all.into_iter().filter(until).filter_map(|[id, _]| id).collect()
-        }
-        Wanted::Reference(name) => {
-            return plan_err!("a table of DuckLake has no version {name}: name v7 or a time");
-        }
-    };
-    match found.pop() {
-        Some(text) => number(text),
-        None => plan_err!("there is no such snapshot: it may have expired"),
     }
 }
 

@@ -12,13 +12,16 @@ use url::Url;
 
 use super::columns::Columns;
 use super::deletes::DeletedRows;
-use super::{files, inlined, is_of_version, version};
+use super::stored::{below, is_of_version, version};
+use super::{files, inlined};
 use crate::catalog::database::{Database, Reading};
-use crate::history::Change;
 use crate::options::{Wanted, time};
 use crate::place::Root;
 use crate::snapshot::{DataFile, Deletes, Snapshot};
-use crate::table::Source;
+use crate::source::{Change, Source};
+
+/// The name of the format in `STORED AS`.
+pub(crate) const FORMAT: &str = "DUCKLAKE";
 
 /// A table of a catalog.
 pub(super) struct DuckLakeTable {
@@ -74,17 +77,6 @@ pub(super) async fn place_of(
     let Some([Some(id), path, relative, schema_path, schema_relative]) = found else { return Ok(None) };
     let of_schema = below("", schema_path.as_deref(), schema_relative.as_deref());
     Ok(Some(TablePlace { id, folder: below(&of_schema, path.as_deref(), relative.as_deref()) }))
-}
-
-/// A path below a folder, or the path alone.
-pub(super) fn below(folder: &str, path: Option<&str>, relative: Option<&str>) -> String {
-    let path = path.unwrap_or_default();
-    if is_true(relative) { format!("{folder}{path}") } else { path.to_owned() }
-}
-
-/// Returns whether a truth value as text is true, in the words of SQLite and of PostgreSQL.
-pub(super) fn is_true(text: Option<&str>) -> bool {
-    matches!(text, Some("1" | "true" | "t"))
 }
 
 impl DuckLakeTable {
@@ -177,6 +169,6 @@ impl Source for DuckLakeTable {
     }
 
     fn place(&self) -> (&'static str, String) {
-        (super::FORMAT, self.location.clone())
+        (FORMAT, self.location.clone())
     }
 }

@@ -25,10 +25,8 @@ use url::Url;
 use crate::options::{Options, Words};
 use crate::table::opened;
 pub(crate) use catalog::IcebergCatalog;
+pub(crate) use snapshots::FORMAT;
 use snapshots::{IcebergTable, Newest};
-
-/// The name of the format in `STORED AS`.
-pub(crate) const FORMAT: &str = "ICEBERG";
 
 const WORDS: Words =
     Words { name: "Iceberg", prefix: "iceberg", version: "snapshot", reference: Some("ref") };

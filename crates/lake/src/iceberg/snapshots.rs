@@ -24,11 +24,13 @@ use super::metadata::{self, Metadata};
 use super::{columns, values};
 use crate::deleted_rows::rows_left;
 use crate::field_ids::{FieldIdAdapters, id_of};
-use crate::history::Change;
 use crate::options::Wanted;
 use crate::place::Root;
 use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Place, Snapshot, file_meta};
-use crate::table::Source;
+use crate::source::{Change, Source};
+
+/// The name of the format in `STORED AS`.
+pub(crate) const FORMAT: &str = "ICEBERG";
 
 /// Manifests that are read at the same time.
 const MANIFESTS_AT_ONCE: usize = 16;
@@ -470,6 +472,6 @@ impl Source for IcebergTable {
 
     fn place(&self) -> (&'static str, String) {
         let location = self.last().map_or_else(|| self.url.to_string(), |last| last.root.location());
-        (super::FORMAT, location)
+        (FORMAT, location)
     }
 }
