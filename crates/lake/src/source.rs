@@ -1,4 +1,4 @@
-//! What a format gives: snapshots of a table, its deleted rows and its history.
+//! A format's snapshots of a table, its deleted rows and its history.
 
 use std::fmt;
 use std::sync::Arc;
