@@ -1,9 +1,22 @@
 //! The rows of a file that are left when some are deleted.
 
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 
+/// Returns a file of this many rows without those at the positions; `None` if there are more rows or another order in
+/// the list.
+pub(crate) fn without_rows(
+    file: &PartitionedFile,
+    deleted: impl IntoIterator<Item = u64>,
+    rows: u64,
+) -> Option<PartitionedFile> {
+    let selection = rows_left(deleted, rows)?;
+    Some(file.clone().with_extension(ParquetRowSelection::new(selection)))
+}
+
 /// Returns the rows that are left of a file; `None` if there are more rows or another order in the list.
-pub(crate) fn rows_left(deleted: impl IntoIterator<Item = u64>, rows: u64) -> Option<RowSelection> {
+fn rows_left(deleted: impl IntoIterator<Item = u64>, rows: u64) -> Option<RowSelection> {
     let mut selectors: Vec<RowSelector> = Vec::new();
     let mut next = 0;
     for row in deleted {

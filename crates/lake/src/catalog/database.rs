@@ -82,8 +82,7 @@ impl Reading<'_> {
         values: &[&str],
     ) -> Result<Vec<[Option<String>; N]>> {
         let rows = self.run(sql, values).await?;
-        let of = |row: &Vec<Option<String>>| row.clone().try_into().ok();
-        let rows: Option<Vec<_>> = rows.iter().map(of).collect();
+        let rows: Option<Vec<_>> = rows.into_iter().map(|row| row.try_into().ok()).collect();
         rows.ok_or_else(|| internal_datafusion_err!("a query of a catalog has not {N} columns"))
     }
 

@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, exec_err, internal_err, plan_err};
 use datafusion::datasource::listing::{ListingTableUrl, PartitionedFile};
-use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use delta_kernel::history_manager::{HistoryCommitType, latest_version_as_of};
@@ -24,7 +23,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::{columns, files};
-use crate::deleted_rows::rows_left;
+use crate::deleted_rows::without_rows;
 use crate::options::Wanted;
 use crate::snapshot::{DataFile, Deletes, Snapshot};
 use crate::source::{Change, Source};
@@ -214,10 +213,10 @@ impl Source for DeltaLog {
                 deleted.len()
             );
         }
-        let Some(selection) = rows_left(deleted, rows) else {
+        let Some(left) = without_rows(&file.file, deleted, rows) else {
             return exec_err!("the vector of deleted rows of {path} exceeds the file's {rows} rows");
         };
-        Ok(file.file.clone().with_extension(ParquetRowSelection::new(selection)))
+        Ok(left)
     }
 
     fn name(&self) -> &str {

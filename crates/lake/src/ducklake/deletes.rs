@@ -6,13 +6,10 @@ use datafusion::arrow::array::AsArray;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Fields, Int64Type};
 use datafusion::common::{Result, exec_err};
-use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{ObjectMeta, ObjectStore};
 use roaring::RoaringTreemap;
 
-use crate::deleted_rows::rows_left;
 use crate::file_columns::FileColumns;
 
 /// The column of positions in a file of deletes.
@@ -80,17 +77,6 @@ impl DeletedRows {
             }
         }
         Ok(positions)
-    }
-
-    /// Returns the file with the rows that are left; `None` if there are more positions than rows.
-    pub(super) fn left_of(
-        &self,
-        file: &PartitionedFile,
-        positions: RoaringTreemap,
-        rows: u64,
-    ) -> Option<PartitionedFile> {
-        let selection = rows_left(positions, rows)?;
-        Some(file.clone().with_extension(ParquetRowSelection::new(selection)))
     }
 }
 

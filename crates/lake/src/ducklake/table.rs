@@ -15,6 +15,7 @@ use super::deletes::DeletedRows;
 use super::stored::{below, is_of_version, version};
 use super::{files, inlined};
 use crate::catalog::database::{Database, Reading};
+use crate::deleted_rows::without_rows;
 use crate::options::{Wanted, time};
 use crate::place::Root;
 use crate::snapshot::{DataFile, Deletes, Snapshot};
@@ -132,7 +133,7 @@ impl Source for DuckLakeTable {
                 positions.len()
             );
         }
-        deleted.left_of(&file.file, positions, rows).ok_or_else(|| {
+        without_rows(&file.file, positions, rows).ok_or_else(|| {
             exec_datafusion_err!("deleted positions of {} exceed the file's {rows} rows", meta.location)
         })
     }

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err, not_impl_err, plan_err};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
@@ -22,7 +21,7 @@ use super::deletes::{DeleteFile, Scope};
 use super::manifests::{self, Content, Entry, Manifest};
 use super::metadata::{self, Metadata};
 use super::{columns, values};
-use crate::deleted_rows::rows_left;
+use crate::deleted_rows::without_rows;
 use crate::field_ids::{FieldIdAdapters, id_of};
 use crate::options::Wanted;
 use crate::place::Root;
@@ -445,10 +444,10 @@ impl Source for IcebergTable {
                 _ => file.add_positions(&self.store, path, &last.root, &mut positions).await?,
             }
         }
-        let Some(selection) = rows_left(positions, rows) else {
+        let Some(left) = without_rows(&file.file, positions, rows) else {
             return exec_err!("deleted positions of {path} exceed the file's {rows} rows");
         };
-        Ok(file.file.clone().with_extension(ParquetRowSelection::new(selection)))
+        Ok(left)
     }
 
     fn name(&self) -> &str {
