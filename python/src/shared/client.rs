@@ -42,12 +42,15 @@ impl Client {
     pub(crate) async fn connect(socket: &Path, start: Start, folder: PathBuf) -> Result<Option<Self>> {
         let stream = match UnixStream::connect(socket).await {
             Ok(stream) => stream,
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
-            {
-                return Ok(None);
+            Err(error) => {
+                return match error.kind() {
+                    // An engine that ends resets the connections that it has not accepted.
+                    io::ErrorKind::NotFound
+                    | io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::ConnectionReset => Ok(None),
+                    _ => Err(error.into()),
+                };
             }
-            Err(error) => return Err(error.into()),
         };
         // A second connection would be another session.
         let mut stream = Some(TokioIo::new(stream));
