@@ -1,0 +1,1 @@
+//! Cooperative scans on several machines.
