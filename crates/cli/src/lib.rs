@@ -6,6 +6,7 @@
 //! | `settings`, `session` | the options that all subcommands share, and the engine opened with them |
 //! | `sql` | `coscan sql`: one-shot, from a file, interactive |
 //! | `serve`, `user` | `coscan serve`: many clients, one engine; `coscan user`: its users |
+//! | `cluster` | the options of a cluster, and `coscan worker` |
 //! | `bench` | `coscan bench`: external workloads and the paper's |
 //! | `device` | `coscan device`: measurements of storage |
 //! | `generate` | `coscan generate`: TPC-H as Parquet |
@@ -19,11 +20,12 @@
 //! | `failure`, `meant`, `progress`, `tables`, `rows`, `counters`, `cpu` | errors, output and measurements |
 //!
 //! Only `session` uses the interfaces of the query engine and of the scan engine, and only `settings` their
-//! settings. `session` and `tier` use those of tiers.
+//! settings. `session` and `tier` use those of tiers, and `cluster` those of workers.
 
 mod allocator;
 mod bench;
 mod cache;
+mod cluster;
 mod counters;
 mod cpu;
 mod device;
@@ -71,6 +73,8 @@ enum Command {
     Sql(Box<sql::SqlArgs>),
     /// Serve PostgreSQL and Arrow Flight SQL clients, and a page that shows the shared reads
     Serve(Box<serve::ServeArgs>),
+    /// Run parts of other machines' statements: a worker of a cluster
+    Worker(Box<cluster::WorkerArgs>),
     /// Manage the users of `coscan serve`
     #[command(subcommand)]
     User(user::UserCommand),
@@ -114,6 +118,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = failure::catch(|| match &cli.command {
         Command::Sql(args) => sql::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Worker(args) => cluster::run(args),
         Command::User(command) => user::run(command),
         Command::Bench(args) => bench::run(args),
         Command::Generate(command) => generate::run(command),

@@ -13,6 +13,7 @@ use coscan_server::config::{SERVE_SETTINGS, ServeSetting};
 use coscan_server::{ServeConfig, ServeError, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::cluster::ClusterArgs;
 use crate::failure::wrong_usage;
 use crate::session::{Threads, cooperative, sql_error};
 use crate::settings::{EngineArgs, Settings};
@@ -22,6 +23,9 @@ use crate::settings::{EngineArgs, Settings};
 pub struct ServeArgs {
     #[command(flatten)]
     serve: ServeSettingArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
 
     #[command(flatten)]
     engine: EngineArgs,
@@ -107,9 +111,10 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let settings = args.engine.resolve()?;
     let config = args.config(&settings).map_err(usage_or_failure)?;
     let threads = Threads::start(settings.threads)?;
-    let coscan = cooperative(&settings, false)?;
-    let engine = coscan.engine.clone();
     threads.block_on(async {
+        let cluster = args.cluster.start().await?;
+        let coscan = cooperative(&settings, false, cluster.as_ref())?;
+        let engine = coscan.engine.clone();
         for (name, address) in &config.catalogs {
             let attached = coscan_lake::attach(&coscan.ctx, name, address).await;
             attached.map_err(sql_error).with_context(|| format!("cannot open the catalog {name}"))?;
@@ -127,12 +132,11 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
             _ = again.recv() => {}
             _ = interrupted.recv() => {}
         }
-        anyhow::Ok(())
-    })?;
-    match engine.record(None) {
-        Some(recorder) => recorder.finish().context("cannot write the recording"),
-        None => Ok(()),
-    }
+        match engine.record(None) {
+            Some(recorder) => recorder.finish().context("cannot write the recording"),
+            None => Ok(()),
+        }
+    })
 }
 
 /// Waits for a signal that ends the server; SIGHUP reloads it.
@@ -161,7 +165,7 @@ async fn again(server: &Server, args: &ServeArgs) -> anyhow::Result<()> {
     }
 }
 
-fn told(kind: SignalKind) -> anyhow::Result<Signal> {
+pub fn told(kind: SignalKind) -> anyhow::Result<Signal> {
     signal(kind).context("cannot wait for signals")
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, ensure};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use coscan_cluster::Cluster;
 use coscan_datafusion::{AnyCaseSchema, CoscanContext, default_query_memory, with_account};
 use coscan_engine::{Engine, LimitedStore, LoadSeen, QueryAccount, TokenBucket};
 use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers, plain_addresses};
@@ -107,7 +108,12 @@ pub struct Load {
 impl Session {
     /// A session whose scans use an engine of its own.
     pub fn cooperative(settings: &Settings) -> anyhow::Result<Self> {
-        let coscan = cooperative(settings, true)?;
+        Self::in_cluster(settings, None)
+    }
+
+    /// A session whose statements run on the workers of a cluster where they can.
+    pub fn in_cluster(settings: &Settings, cluster: Option<&Arc<Cluster>>) -> anyhow::Result<Self> {
+        let coscan = cooperative(settings, true, cluster)?;
         if let Some(catalog) = coscan.ctx.catalog(CATALOG) {
             catalog.register_schema(SCHEMA, Arc::new(AnyCaseSchema::default())).map_err(sql_error)?;
         }
@@ -408,10 +414,19 @@ pub struct Progress {
     pub bytes_spared: u64,
 }
 
-/// An engine and the session that it was started with. `url_tables` lets SQL read any file by its path.
-pub fn cooperative(settings: &Settings, url_tables: bool) -> anyhow::Result<CoscanContext> {
+/// An engine and the session that it was started with. `url_tables` lets SQL read any file by its path. Statements run on
+/// the workers of the cluster, if there is one.
+pub fn cooperative(
+    settings: &Settings,
+    url_tables: bool,
+    cluster: Option<&Arc<Cluster>>,
+) -> anyhow::Result<CoscanContext> {
+    let mut config = config(settings)?;
+    if let Some(cluster) = cluster {
+        cluster.add_to(&mut config);
+    }
     let mut builder = CoscanContext::builder()
-        .session_config(config(settings)?)
+        .session_config(config)
         .target_partitions(settings.threads)
         .process_memory(settings.memory_bytes)
         .url_tables(url_tables);

@@ -11,6 +11,7 @@
 //! | `physical` | rules over physical plans |
 //! | `overflow` | arithmetic, sums and casts that wrap around |
 //! | `canonical_floats` | NaN and zero with the sign bit |
+//! | `functions` | the functions of corrected plans, for processes that get such plans |
 //! | `session` | the list of all rules in their order, [`STEPS`], from which sessions are built |
 //! | [`one_input`] | a plan node with one input, for this crate and others |
 //! | [`boxed!`] | methods of DataFusion's traits that compile in little time |
@@ -18,6 +19,7 @@
 
 mod boxed;
 mod canonical_floats;
+mod functions;
 mod logical;
 pub mod one_input;
 mod overflow;
@@ -27,12 +29,13 @@ pub mod statement;
 pub mod walk;
 
 pub use boxed::Boxed;
+pub use functions::{Described, aggregate_functions, scalar_functions};
 pub use logical::float_extrema::{FloatExtremum, NAMES as FLOAT_EXTREMA};
 pub use logical::join_settings::compares_sorted;
 pub use logical::lasting_casts::digits;
 pub use overflow::{CheckedSum, with_all_digits};
 pub use physical::guards::{cannot_fail, compares, guarded, predicates_in_turn};
-pub use physical::output_properties::UnclaimedExec;
+pub use physical::output_properties::{UnclaimedExec, unclaimed};
 pub use physical::sorted_inputs::sorted_inputs;
 pub use session::{PHYSICAL_RULES, STEPS, Step, with_mended_planner, with_mended_rules};
 pub use statement::*;

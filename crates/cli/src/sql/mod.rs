@@ -25,6 +25,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 
+use crate::cluster::ClusterArgs;
 use crate::failure::wrong_usage;
 use crate::session::{Access, Session, Threads};
 use crate::settings::EngineArgs;
@@ -64,6 +65,9 @@ pub struct SqlArgs {
     /// Print the time of each statement on stderr
     #[arg(long)]
     pub timing: bool,
+
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 
     #[command(flatten)]
     pub engine: EngineArgs,
@@ -128,7 +132,8 @@ pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
     let settings = args.engine.resolve()?;
     let threads = Threads::start(settings.threads)?;
     let session = Arc::new(threads.block_on(async {
-        let mut session = Session::cooperative(&settings)?;
+        let cluster = args.cluster.start().await?;
+        let mut session = Session::in_cluster(&settings, cluster.as_ref())?;
         session.open_tiers(&args.tier, if args.dry_run { Access::Look } else { Access::Restore })?;
         for table in &args.table {
             session

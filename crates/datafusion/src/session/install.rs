@@ -11,6 +11,7 @@ use crate::clustered::ClusteredTables;
 use crate::options::CoscanOptions;
 use crate::rule::CooperativeScans;
 use crate::session::admission::with_admission;
+use crate::session::layer::with_layer;
 use crate::shared_result;
 use crate::shared_subplan::SubplanPlanner;
 use crate::table::factory::{FilesTables, PARQUET, with_mended_tables};
@@ -36,7 +37,7 @@ pub fn install(builder: SessionStateBuilder, engine: Engine) -> SessionStateBuil
     let is_own = own_planner.is_some();
     let planner = own_planner.unwrap_or_else(|| Arc::new(SubplanPlanner));
     let builder = with_admission(builder, engine.clone(), planner);
-    with_mended_planner(shared_result::install(builder, &engine, is_own))
+    with_layer(with_mended_planner(shared_result::install(builder, &engine, is_own)))
 }
 
 /// Mends what DataFusion 55 gives wrong rows for, whether scans are cooperative or not. [`install`] does it.

@@ -5,6 +5,7 @@ pub(crate) mod admission;
 pub(crate) mod any_case;
 pub(crate) mod context;
 pub(crate) mod install;
+pub(crate) mod layer;
 pub(crate) mod queries;
 pub(crate) mod statement;
 pub(crate) mod url_tables;

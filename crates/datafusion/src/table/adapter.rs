@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
@@ -18,11 +19,31 @@ use datafusion::physical_expr_adapter::{
 use super::widened::{Widened, exactly, needs_care};
 
 /// Adapts expressions to files.
-#[derive(Debug)]
 pub(crate) struct WideningAdapters {
     /// For each column with several types in files, the files of these types. `None` for tables with declared
     /// columns: the user requested their types, even if they round.
     pub(crate) promotions: Option<HashMap<String, Arc<str>>>,
+}
+
+/// The name with which the `Debug` text begins. Scans have the factory as a trait object, and only this text tells what
+/// it is.
+const NAME: &str = "WideningAdapters";
+
+impl fmt::Debug for WideningAdapters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let promotions: Option<HashMap<&str, &str>> = self
+            .promotions
+            .as_ref()
+            .map(|of| of.iter().map(|(name, types)| (name.as_str(), types.as_ref())).collect());
+        write!(f, "{NAME}{}", serde_json::to_string(&promotions).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Returns the promotions of a factory of this type, and `None` for a factory of another one.
+pub(crate) fn promotions_of(
+    factory: &dyn PhysicalExprAdapterFactory,
+) -> Option<Option<HashMap<String, String>>> {
+    serde_json::from_str(format!("{factory:?}").strip_prefix(NAME)?).ok()
 }
 
 impl PhysicalExprAdapterFactory for WideningAdapters {

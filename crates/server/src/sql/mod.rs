@@ -77,6 +77,7 @@ pub(crate) use dialect::{bytea, check_collations, compared, in_rows};
 pub use error::{More, QueryError};
 pub(crate) use explain::columns as result_columns;
 pub(crate) use functions::POSTGRES_VERSION;
+pub use functions::function_session;
 pub(crate) use nesting::check as check_nesting;
 pub(crate) use objects::{OBJECT_NAME, OID_ARRAY, TO_REGTYPE};
 pub(crate) use parsable::parsable;

@@ -39,6 +39,11 @@ fn canonical_value(value: ScalarValue) -> Result<ScalarValue> {
     ScalarValue::try_from_array(&array, 0)
 }
 
+/// The function of [`canonical`].
+pub(crate) fn function() -> Arc<ScalarUDF> {
+    Arc::clone(&CANONICAL_FLOAT)
+}
+
 static CANONICAL_FLOAT: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(CanonicalFloat::new())));
 

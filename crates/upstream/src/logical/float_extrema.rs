@@ -85,6 +85,11 @@ impl Extremum {
     }
 }
 
+/// The functions, in the order of [`NAMES`].
+pub(crate) fn functions() -> [AggregateUDF; 2] {
+    [Extremum::Least, Extremum::Greatest].map(|of| AggregateUDF::new_from_impl(FloatExtremum::new(of)))
+}
+
 /// One of the functions. It equals DataFusion's except for groups and statistics.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct FloatExtremum {

@@ -203,6 +203,12 @@ fn per_second(unit: TimeUnit) -> i64 {
     }
 }
 
+/// Returns the function of this name with this type.
+pub(crate) fn named(name: &str, to: &DataType) -> Option<ScalarUDF> {
+    let mut casts = [true, false].into_iter().map(|is_try| LastingCast::new(to, is_try));
+    casts.find(|cast| cast.name() == name).map(ScalarUDF::new_from_impl)
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct LastingCast {
     to: DataType,

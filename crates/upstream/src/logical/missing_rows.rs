@@ -65,6 +65,11 @@ fn has_a_row(plan: &LogicalPlan) -> bool {
     }
 }
 
+/// The function that marks values which may be NULL.
+pub(crate) fn function() -> ScalarUDF {
+    ScalarUDF::new_from_impl(Optional::new())
+}
+
 /// Its argument, as a value that may be NULL.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Optional {

@@ -93,6 +93,11 @@ fn over_frame(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::yes(expr)
 }
 
+/// Returns the function over moving frames.
+pub(crate) fn in_frame(usual: Arc<AggregateUDF>, subtracts: bool) -> AggregateUDF {
+    AggregateUDF::new_from_impl(InFrame { usual, subtracts })
+}
+
 /// A function whose results are in no order, with another accumulator for moving frames if its own subtracts.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct InFrame {

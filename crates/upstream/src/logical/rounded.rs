@@ -77,6 +77,11 @@ pub(crate) fn constant_value(expr: &Expr, schema: &DFSchema, config: &ConfigOpti
     }
 }
 
+/// The function for decimal places that are not known.
+pub(crate) fn function() -> ScalarUDF {
+    ScalarUDF::new_from_impl(RoundByRow(math::round()))
+}
+
 /// The function with the type that it has if decimal places are not known.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct RoundByRow(Arc<ScalarUDF>);

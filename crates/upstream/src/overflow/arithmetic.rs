@@ -27,6 +27,13 @@ pub(crate) fn is_checked(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<Checked>())
 }
 
+/// Returns the function of an operation with this name on this type.
+pub(crate) fn named(name: &str, of: &DataType) -> Option<ScalarUDF> {
+    let operations = [Operation::Add, Operation::Subtract, Operation::Multiply, Operation::Negate];
+    let mut named = operations.into_iter().map(|operation| Checked::new(operation, of.clone()));
+    named.find(|checked| checked.name() == name).map(ScalarUDF::new_from_impl)
+}
+
 /// A checked operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Operation {

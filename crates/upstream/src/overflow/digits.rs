@@ -84,6 +84,12 @@ pub(crate) fn checked_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<
     }
 }
 
+/// Returns the function of this name with this type.
+pub(crate) fn named(name: &str, to: &DataType) -> Option<ScalarUDF> {
+    let function = DecimalText::to(to.clone());
+    (function.name() == name).then(|| ScalarUDF::new_from_impl(function))
+}
+
 /// The text of a decimal.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct DecimalText {

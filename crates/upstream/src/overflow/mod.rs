@@ -42,8 +42,10 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, WindowFunctionDefinition};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
+pub(crate) use arithmetic::named as checked;
 use constants::CheckedConstants;
 use digits::checked_cast;
+pub(crate) use digits::named as text;
 pub use digits::with_all_digits;
 pub use sum::CheckedSum;
 use trees::{is_tree, with_checks};

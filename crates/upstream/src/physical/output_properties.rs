@@ -171,8 +171,13 @@ pub struct Unclaimed {
     properties: Arc<PlanProperties>,
 }
 
+/// Returns the node over an input.
+pub fn unclaimed(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    Unclaimed::exec(input)
+}
+
 impl Unclaimed {
-    pub(crate) fn exec(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    fn exec(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let nothing = EquivalenceProperties::new(input.schema());
         let properties = PlanProperties::clone(input.properties()).with_eq_properties(nothing);
         Arc::new(OneInputExec(Unclaimed { input, properties: Arc::new(properties) }))

@@ -17,7 +17,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::node_rule::NodeRule;
-use super::output_properties::Unclaimed;
+use super::output_properties::unclaimed;
 
 /// DataFusion's rule that refuses plans with such inputs.
 const CHECKS_PLANS: &str = "SanityCheckPlan";
@@ -47,8 +47,7 @@ pub fn sorted_inputs(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
 fn with_inputs_sorted(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if let Some(order) = order_not_found(&node) {
         // The declared properties of the input would remove the sort again.
-        return node
-            .map_children(|input| Ok(Transformed::yes(sorted(Unclaimed::exec(input), order.clone()))));
+        return node.map_children(|input| Ok(Transformed::yes(sorted(unclaimed(input), order.clone()))));
     }
     let mut needed = node.required_input_ordering().into_iter();
     node.map_children(|input| {

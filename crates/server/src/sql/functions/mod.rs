@@ -61,6 +61,7 @@ mod written;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
@@ -145,6 +146,13 @@ const NO_SIZE: [&str; 7] = [
     "pg_total_relation_size",
     "pg_sequence_last_value",
 ];
+
+/// Returns a session that has only functions: those of DataFusion, and those with the same results for all users.
+pub fn function_session() -> SessionState {
+    let context = SessionContext::new();
+    register(&context);
+    context.state()
+}
 
 /// Registers functions with the same results for all users.
 pub(crate) fn register(context: &SessionContext) {

@@ -25,7 +25,7 @@ pub(super) mod keep;
 mod lateral;
 mod outer;
 mod pull_up;
-mod single_row;
+pub(crate) mod single_row;
 mod values;
 
 use std::sync::Arc;

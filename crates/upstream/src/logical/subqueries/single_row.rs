@@ -11,8 +11,12 @@ use datafusion::logical_expr::{
 
 /// Returns the value, or the error.
 pub(crate) fn single_row(value: Expr, rows: Expr) -> Expr {
+    function().call(vec![value, rows])
+}
+
+/// The function.
+pub(crate) fn function() -> ScalarUDF {
     ScalarUDF::new_from_impl(SingleRow { signature: Signature::any(2, Volatility::Immutable) })
-        .call(vec![value, rows])
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -1,0 +1,300 @@
+//! Planning of a statement for the cluster, or for this machine with the reason.
+//!
+//! 1. [`Plain`] plans as on one machine, without cooperative scans: workers rewrite their parts themselves. It checks
+//!    the conditions ([`crate::guard`]) and replaces scans by [`ClusterScan`].
+//! 2. The planner of `datafusion-distributed` divides the plan into stages and their tasks.
+//! 3. [`Runs`] runs the result.
+
+use std::fmt;
+use std::sync::Arc;
+
+use coscan_datafusion::CoscanOptions;
+use coscan_datafusion::remote::{Unencoded, pieces};
+use coscan_upstream::boxed;
+use datafusion::catalog::Session;
+use datafusion::common::display::{PlanType, StringifiedPlan};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, HashMap, Result, internal_err};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::explain::ExplainExec;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{
+    DesiredTaskCountEvent, DistributedExec, DistributedExt, NetworkBoundaryExt, RouteTasksEvent,
+    ScaleUpLeafNodeEvent, SessionStateBuilderExt,
+};
+
+use crate::Cluster;
+use crate::channels::Resolver;
+use crate::codec::Codec;
+use crate::guard::{self, Reason};
+use crate::members::Ready;
+use crate::run::Runs;
+use crate::scan::{ClusterScan, divided, routed, tasks};
+use crate::sent::Sent;
+
+/// A planner around that of one machine.
+pub(crate) struct ClusterPlanner {
+    cluster: Arc<Cluster>,
+    local: Arc<dyn QueryPlanner + Send + Sync>,
+}
+
+impl fmt::Debug for ClusterPlanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterPlanner").field("local", &self.local).finish_non_exhaustive()
+    }
+}
+
+impl QueryPlanner for ClusterPlanner {
+    boxed!(ClusterPlanner::plan as create_physical_plan);
+}
+
+impl ClusterPlanner {
+    pub(crate) fn new(cluster: Arc<Cluster>, local: Arc<dyn QueryPlanner + Send + Sync>) -> Self {
+        ClusterPlanner { cluster, local }
+    }
+
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        let options = session.config_options().extensions.get::<CoscanOptions>();
+        let is_wanted = options.is_none_or(|options| options.enabled);
+        let state = session.as_any().downcast_ref::<SessionState>().filter(|_| is_wanted);
+        let Some(state) = state else { return self.local.create_physical_plan(logical, session).await };
+        if let LogicalPlan::Explain(explain) = logical {
+            return self.explained(logical, &explain.plan, state).await;
+        }
+        match self.distributed(logical, state).await {
+            Ok((plan, config)) => {
+                Ok(Arc::new(Runs::new(plan, config, &self.cluster, &self.local, logical, state)))
+            }
+            Err(reason) => {
+                tracing::debug!(%reason, "a statement runs on this machine");
+                self.local.create_physical_plan(logical, session).await
+            }
+        }
+    }
+
+    /// Returns the plan with its stages, and the configuration with which it runs.
+    pub(crate) async fn distributed(
+        &self,
+        logical: &LogicalPlan,
+        state: &SessionState,
+    ) -> Result<(Arc<dyn ExecutionPlan>, SessionConfig), Reason> {
+        distributed(&self.cluster, &self.local, logical, state).await
+    }
+
+    /// Adds the distributed plan, or the reason against it, to the plans that EXPLAIN shows.
+    async fn explained(
+        &self,
+        explain: &LogicalPlan,
+        explained: &LogicalPlan,
+        state: &SessionState,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let local = self.local.create_physical_plan(explain, state).await?;
+        let Some(exec) = local.downcast_ref::<ExplainExec>() else { return Ok(local) };
+        let distributed = self.distributed(explained, state).await;
+        let texts = exec.stringified_plans().iter().map(|plan| {
+            if plan.plan_type != PlanType::FinalPhysicalPlan {
+                return plan.clone();
+            }
+            let text = match &distributed {
+                Ok((plan, _)) => displayable(plan.as_ref()).indent(exec.verbose()).to_string(),
+                Err(reason) => format!("{}\nruns on this machine: {reason}\n", plan.plan.trim_end()),
+            };
+            StringifiedPlan::new(PlanType::FinalPhysicalPlan, text)
+        });
+        Ok(Arc::new(ExplainExec::new(exec.schema(), texts.collect(), exec.verbose())))
+    }
+}
+
+/// Plans a statement for the workers that are ready.
+pub(crate) async fn distributed(
+    cluster: &Arc<Cluster>,
+    local: &Arc<dyn QueryPlanner + Send + Sync>,
+    logical: &LogicalPlan,
+    state: &SessionState,
+) -> Result<(Arc<dyn ExecutionPlan>, SessionConfig), Reason> {
+    if !only_reads(logical) {
+        return Err(Reason::Writes);
+    }
+    if cluster.members.ready().is_empty() {
+        return Err(Reason::NoWorker);
+    }
+    let planning = |error: DataFusionError| match Kept::in_error(&error) {
+        Some(reason) => reason,
+        None => Reason::Planning(error.strip_backtrace()),
+    };
+    let sent = Arc::new(std::sync::Mutex::new(Sent::of(state.config())));
+    let plain = Plain { cluster: Arc::clone(cluster), local: Arc::clone(local), sent: Arc::clone(&sent) };
+    let mut builder = SessionStateBuilder::new()
+        .with_config(config(cluster, state.config()).map_err(planning)?)
+        .with_query_planner(Arc::new(plain))
+        .with_distributed_planner();
+    let (planner, config) = (builder.query_planner().take(), builder.config().take());
+    let (Some(planner), Some(config)) = (planner, config) else { return Err(Reason::OneTask) };
+    let mut state = state.clone();
+    *state.config_mut() = config;
+    let plan = planner.create_physical_plan(logical, &state).await.map_err(planning)?;
+    if !plan.exists(|node| Ok(node.is::<DistributedExec>())).unwrap_or(false) {
+        return Err(Reason::OneTask);
+    }
+    let plan = with_plain_head(plan).map_err(planning)?;
+    let sent = sent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).header();
+    let mut config = state.config().clone();
+    config.set_distributed_passthrough_headers(sent.map_err(planning)?).map_err(planning)?;
+    Ok((plan, config))
+}
+
+/// The configuration for planning and running a distributed plan.
+fn config(cluster: &Arc<Cluster>, config: &SessionConfig) -> Result<SessionConfig> {
+    let mut config = config.clone();
+    if let Some(options) = config.options_mut().extensions.get_mut::<CoscanOptions>() {
+        options.enabled = false;
+    }
+    let task_bytes = cluster.task_bytes;
+    let (members, busy) = (Arc::clone(&cluster.members), Arc::clone(&cluster.busy));
+    config.set_distributed_worker_resolver(Ready(Arc::clone(&members)));
+    config.set_distributed_channel_resolver(Resolver(Arc::clone(&cluster.channels)));
+    config.set_distributed_user_codec(Codec);
+    config.set_distributed_desired_task_count_handler(move |event: DesiredTaskCountEvent<'_>| {
+        tasks(&event, task_bytes)
+    });
+    let of_leaves = Arc::clone(&members);
+    config.set_distributed_scale_up_leaf_node_handler(move |event: ScaleUpLeafNodeEvent<'_>| {
+        divided(&event, &of_leaves, &busy)
+    });
+    config.set_distributed_route_tasks_handler(move |event: RouteTasksEvent<'_>| routed(&event, &members));
+    // Each task reads its part of each input. Otherwise the inputs of a union would have other workers than their files.
+    config.set_distributed_children_isolator_unions(false)?;
+    Ok(config)
+}
+
+/// Plans as on one machine, checks the conditions, and replaces scans.
+struct Plain {
+    cluster: Arc<Cluster>,
+    local: Arc<dyn QueryPlanner + Send + Sync>,
+    sent: Arc<std::sync::Mutex<Sent>>,
+}
+
+impl fmt::Debug for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plain").field("local", &self.local).finish_non_exhaustive()
+    }
+}
+
+impl QueryPlanner for Plain {
+    boxed!(Plain::plan as create_physical_plan);
+}
+
+impl Plain {
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
+            return internal_err!("a plan for a cluster needs a session");
+        };
+        let plan = self.local.create_physical_plan(logical, session).await?;
+        let functions = &self.cluster.functions;
+        let kept = |reason: Reason| DataFusionError::External(Box::new(Kept(reason)));
+        let sent = self.sent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let inner = match logical {
+            LogicalPlan::Analyze(_) => plan.children().first().map(|input| Arc::clone(input)),
+            _ => None,
+        };
+        let checked = inner.as_ref().unwrap_or(&plan);
+        let sent = guard::check(checked, functions, sent).map_err(kept)?;
+        let plan_of_scans = with_cluster_scans(Arc::clone(&plan), state).await?;
+        let checked = match &inner {
+            Some(_) => plan_of_scans.children().first().map(|input| Arc::clone(input)),
+            None => Some(Arc::clone(&plan_of_scans)),
+        };
+        if let Some(checked) = checked {
+            guard::same_when_decoded(&checked, functions, &sent, state).map_err(kept)?;
+        }
+        *self.sent.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = sent;
+        Ok(plan_of_scans)
+    }
+}
+
+/// A reason as an error, on its way through the planner of distributed plans.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Kept(Reason);
+
+impl Kept {
+    fn in_error(error: &DataFusionError) -> Option<Reason> {
+        match error.find_root() {
+            DataFusionError::External(error) => error.downcast_ref::<Kept>().map(|kept| kept.0.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Replaces scans of files, with the row groups that their footers state.
+async fn with_cluster_scans(
+    plan: Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut scans = Vec::new();
+    plan.apply(|node| {
+        if node.children().is_empty() && file_scan(node).is_some() {
+            scans.push(Arc::clone(node));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut replaced: HashMap<usize, Arc<dyn ExecutionPlan>> = HashMap::new();
+    for scan in scans {
+        let Some(config) = file_scan(&scan) else { continue };
+        let unencoded = Unencoded::of(config);
+        let unencoded =
+            unencoded.map_err(|reason| DataFusionError::External(Box::new(Kept(Reason::Scan(reason)))))?;
+        let pieces = pieces(config, state).await?;
+        replaced.insert(address(&scan), Arc::new(ClusterScan::new(scan, unencoded, pieces)));
+    }
+    let replace = |node: Arc<dyn ExecutionPlan>| {
+        Ok(match replaced.get(&address(&node)) {
+            Some(scan) => Transformed::yes(Arc::clone(scan)),
+            None => Transformed::no(node),
+        })
+    };
+    plan.transform_down(replace).data()
+}
+
+/// The address of a node, by which it is found again while the plan holds it.
+fn address(node: &Arc<dyn ExecutionPlan>) -> usize {
+    Arc::as_ptr(node).cast::<()>() as usize
+}
+
+fn file_scan(node: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
+    node.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
+}
+
+/// Replaces scans of the stage that runs on this machine by DataFusion's.
+fn with_plain_head(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plain = |node: Arc<dyn ExecutionPlan>| {
+        if node.is_network_boundary() {
+            return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
+        }
+        Ok(match node.downcast_ref::<ClusterScan>() {
+            Some(scan) => Transformed::yes(Arc::clone(&scan.scan)),
+            None => Transformed::no(node),
+        })
+    };
+    plan.transform_down(plain).data()
+}
+
+/// Returns whether the statement can run twice.
+fn only_reads(logical: &LogicalPlan) -> bool {
+    let writes = |node: &LogicalPlan| {
+        matches!(
+            node,
+            LogicalPlan::Dml(_)
+                | LogicalPlan::Copy(_)
+                | LogicalPlan::Ddl(_)
+                | LogicalPlan::Statement(_)
+                | LogicalPlan::DescribeTable(_)
+        )
+    };
+    !logical.exists(|node| Ok(writes(node))).unwrap_or(true)
+}
