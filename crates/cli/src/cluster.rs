@@ -60,7 +60,7 @@ pub struct ClusterArgs {
     pub cluster: Option<String>,
 
     /// Bytes of a scan for which it gets another task, up to the number of workers
-    #[arg(long, value_name = "BYTES", default_value_t = TASK_BYTES, help_heading = "Cluster options")]
+    #[arg(long, value_name = "BYTES", env = "COSCAN_CLUSTER_TASK_BYTES", default_value_t = TASK_BYTES, help_heading = "Cluster options")]
     pub cluster_task_bytes: u64,
 
     #[command(flatten)]

@@ -4,16 +4,30 @@
 //! processes: the coordinator compares each function of a plan with the one that a worker would find.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use coscan_upstream::{Described, aggregate_functions, scalar_functions};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
-use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::{SessionStateDefaults, TaskContext};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
 use datafusion::prelude::SessionConfig;
 
 use crate::sent::Sent;
+
+/// Begins the description of a function that DataFusion has under a name for which the session has another.
+const PLAIN: &str = "plain ";
+
+static PLAIN_SCALAR: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
+    let functions = SessionStateDefaults::default_scalar_functions();
+    functions.into_iter().map(|function| (function.name().to_owned(), function)).collect()
+});
+
+static PLAIN_AGGREGATE: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(|| {
+    let functions = SessionStateDefaults::default_aggregate_functions();
+    functions.into_iter().map(|function| (function.name().to_owned(), function)).collect()
+});
 
 /// Functions by name.
 #[derive(Clone, Debug)]
@@ -40,10 +54,35 @@ impl Functions {
         functions
     }
 
+    /// Describes a scalar function with a result of this type that these functions do not have.
+    pub(crate) fn described_scalar(&self, function: &ScalarUDF, of: &DataType) -> Option<String> {
+        let plain = PLAIN_SCALAR.get(function.name()).is_some_and(|plain| plain.as_ref() == function);
+        let described = || Described::scalar(function, of).map(|described| described.to_string());
+        if plain { Some(format!("{PLAIN}{}", function.name())) } else { described() }
+    }
+
+    /// Describes an aggregate function that these functions do not have.
+    pub(crate) fn described_aggregate(&self, function: &AggregateUDF) -> Option<String> {
+        let plain = PLAIN_AGGREGATE.get(function.name()).is_some_and(|plain| plain.as_ref() == function);
+        let usual = |name: &str| self.aggregate.get(name).cloned();
+        let described = || Described::aggregate(function, usual).map(|described| described.to_string());
+        if plain { Some(format!("{PLAIN}{}", function.name())) } else { described() }
+    }
+
     /// Returns the functions for a plan: these, and those that were sent with it.
     pub(crate) fn with(&self, sent: &Sent) -> Result<Self> {
         let mut functions = self.clone();
         for text in &sent.functions {
+            if let Some(name) = text.strip_prefix(PLAIN) {
+                let scalar =
+                    PLAIN_SCALAR.get(name).map(|of| functions.scalar.insert(name.to_owned(), Arc::clone(of)));
+                let of = PLAIN_AGGREGATE.get(name);
+                let aggregate = of.map(|of| functions.aggregate.insert(name.to_owned(), Arc::clone(of)));
+                if scalar.is_none() && aggregate.is_none() {
+                    return plan_err!("DataFusion has no function {name}");
+                }
+                continue;
+            }
             let described = Described::parse(text)?;
             let usual = |name: &str| self.aggregate.get(name).cloned();
             if let Some(function) = described.to_scalar() {

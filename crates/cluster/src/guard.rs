@@ -13,7 +13,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use coscan_datafusion::remote::{Unencoded, Unsendable};
-use coscan_upstream::Described;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::FileScanConfig;
@@ -108,7 +107,7 @@ pub(crate) fn check(
     if let Some(reason) = found.reason {
         return Err(reason);
     }
-    sent.functions.extend(found.described.into_values().flatten().map(|described| described.to_string()));
+    sent.functions.extend(found.described.into_values().flatten());
     Ok(sent)
 }
 
@@ -127,7 +126,7 @@ fn source(node: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
 struct Found<'a> {
     functions: &'a Functions,
     /// The functions of the plan by name: none if the worker has it, and otherwise its description.
-    described: HashMap<String, Option<Described>>,
+    described: HashMap<String, Option<String>>,
     reason: Option<Reason>,
 }
 
@@ -171,17 +170,17 @@ impl Found<'_> {
         let function: &ScalarUDF = expr.fun();
         let known =
             self.functions.scalar.get(function.name()).is_some_and(|known| known.as_ref() == function);
-        let described = if known { None } else { Described::scalar(function, expr.return_type()) };
+        let described =
+            if known { None } else { self.functions.described_scalar(function, expr.return_type()) };
         self.named(function.name(), known, described)
     }
 
     fn aggregate(&mut self, expr: &AggregateFunctionExpr) -> Result<(), Reason> {
         expr.expressions().iter().try_for_each(|argument| self.expression(argument))?;
         let function: &AggregateUDF = expr.fun();
-        let usual = &self.functions.aggregate;
-        let known = usual.get(function.name()).is_some_and(|known| known.as_ref() == function);
-        let described =
-            if known { None } else { Described::aggregate(function, |name| usual.get(name).cloned()) };
+        let known =
+            self.functions.aggregate.get(function.name()).is_some_and(|known| known.as_ref() == function);
+        let described = if known { None } else { self.functions.described_aggregate(function) };
         self.named(function.name(), known, described)
     }
 
@@ -208,7 +207,7 @@ impl Found<'_> {
     }
 
     /// Notes a function. Two functions of a plan that have one name cannot be told apart.
-    fn named(&mut self, name: &str, known: bool, described: Option<Described>) -> Result<(), Reason> {
+    fn named(&mut self, name: &str, known: bool, described: Option<String>) -> Result<(), Reason> {
         if !known && described.is_none() {
             return Err(Reason::Function(name.to_owned()));
         }

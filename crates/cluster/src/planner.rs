@@ -20,12 +20,12 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::explain::ExplainExec;
-use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
     DesiredTaskCountEvent, DistributedExec, DistributedExt, NetworkBoundaryExt, RouteTasksEvent,
-    ScaleUpLeafNodeEvent, SessionStateBuilderExt,
+    ScaleUpLeafNodeEvent, SessionStateBuilderExt, display_plan_ascii,
 };
 
 use crate::Cluster;
@@ -101,7 +101,7 @@ impl ClusterPlanner {
                 return plan.clone();
             }
             let text = match &distributed {
-                Ok((plan, _)) => displayable(plan.as_ref()).indent(exec.verbose()).to_string(),
+                Ok((plan, _)) => display_plan_ascii(plan.as_ref(), false),
                 Err(reason) => format!("{}\nruns on this machine: {reason}\n", plan.plan.trim_end()),
             };
             StringifiedPlan::new(PlanType::FinalPhysicalPlan, text)
