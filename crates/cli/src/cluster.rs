@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use coscan_cluster::config::{PORT, Security, Workers};
 use coscan_cluster::worker::{Worker, WorkerConfig};
-use coscan_cluster::{Cluster, ClusterError, TASK_BYTES};
+use coscan_cluster::{Cluster, ClusterError, Division, TASK_BYTES};
 use coscan_server::sql::function_session;
 use tokio::signal::unix::SignalKind;
 
@@ -63,6 +63,11 @@ pub struct ClusterArgs {
     #[arg(long, value_name = "BYTES", env = "COSCAN_CLUSTER_TASK_BYTES", default_value_t = TASK_BYTES, help_heading = "Cluster options")]
     pub cluster_task_bytes: u64,
 
+    /// Divide statements as datafusion-distributed does, without sharing and without a fixed worker for each row group: for
+    /// comparison
+    #[arg(long, help_heading = "Cluster options")]
+    pub cluster_plain: bool,
+
     #[command(flatten)]
     pub security: SecurityArgs,
 }
@@ -73,7 +78,8 @@ impl ClusterArgs {
         let Some(workers) = &self.cluster else { return Ok(None) };
         let workers: Workers = workers.parse().map_err(usage_or_failure)?;
         let security = self.security.security().map_err(usage_or_failure)?;
-        let cluster = Cluster::start(workers, security, self.cluster_task_bytes, &function_session()).await;
+        let division = Division { task_bytes: self.cluster_task_bytes, is_shared: !self.cluster_plain };
+        let cluster = Cluster::start(workers, security, division, &function_session()).await;
         Ok(Some(cluster.map_err(usage_or_failure)?))
     }
 }

@@ -47,6 +47,11 @@ impl Functions {
             window: session.window_functions().clone(),
             higher_order: session.higher_order_functions().clone(),
         };
+        // Plans have no aliases, and one would bring its function back when another takes the name.
+        functions.scalar.retain(|name, function| function.name() == name);
+        functions.aggregate.retain(|name, function| function.name() == name);
+        functions.window.retain(|name, function| function.name() == name);
+        functions.higher_order.retain(|name, function| function.name() == name);
         let scalar = scalar_functions().into_iter().map(|of| (of.name().to_owned(), of));
         functions.scalar.extend(scalar);
         let aggregate = aggregate_functions().into_iter().map(|of| (of.name().to_owned(), of));

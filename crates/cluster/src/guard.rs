@@ -6,6 +6,7 @@
 //! | no scan of no files but an empty one: nothing else is a source that a worker has | tables in memory are copied with each statement |
 //! | functions that a worker finds under their name ([`Functions`]) | another function computes: sums wrap around |
 //! | nodes and expressions that can be encoded, and are the same after decoding | a node is lost or has other parameters |
+//! | stages whose tasks together return the rows of one plan ([`crate::tasks_proof`]) | a limit holds in each task |
 //! | statements that only read | a statement that runs again would write twice |
 
 use std::collections::HashMap;
@@ -49,8 +50,6 @@ pub enum Reason {
     NoWorker,
     /// The statement does more than read.
     Writes,
-    /// All scans together have fewer bytes than a task.
-    Small,
     /// A scan cannot be sent.
     Scan(Unsendable),
     /// A source of rows is no file.
@@ -61,6 +60,10 @@ pub enum Reason {
     Encoding(String),
     /// A node is another one after decoding.
     Changed(String),
+    /// A subquery is a value that only this process would have.
+    Subquery,
+    /// The tasks of a stage together would return other rows.
+    Division(String),
     /// The planner of distributed plans left the plan as it was.
     OneTask,
     /// Planning failed on workers' account.
@@ -72,12 +75,13 @@ impl fmt::Display for Reason {
         match self {
             Reason::NoWorker => f.write_str("no worker is ready (see coscan_workers)"),
             Reason::Writes => f.write_str("the statement does more than read"),
-            Reason::Small => f.write_str("it reads less than coscan_cluster.task_bytes"),
             Reason::Scan(reason) => write!(f, "{reason}"),
             Reason::Source(name) => write!(f, "{name} reads no files"),
             Reason::Function(name) => write!(f, "the function {name} cannot be sent"),
             Reason::Encoding(what) => write!(f, "it cannot be sent: {what}"),
             Reason::Changed(node) => write!(f, "a worker would get another plan: {node}"),
+            Reason::Subquery => f.write_str("a subquery is a value"),
+            Reason::Division(what) => write!(f, "{what}"),
             Reason::OneTask => f.write_str("the plan has one task"),
             Reason::Planning(error) => write!(f, "it cannot be distributed: {error}"),
         }

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`config`] | where workers are; token and certificates |
 //! | `members`, `channels` | the state of workers; connections that notice failures |
-//! | `planner`, [`guard`] | plans for the cluster; the conditions for them |
+//! | `planner`, [`guard`], `tasks_proof` | plans for the cluster; the conditions for them |
 //! | `scan`, [`affinity`], `busy` | scans divided among workers |
 //! | `codec`, `functions`, `sent` | what crosses the wire beside DataFusion's plans |
 //! | `run`, `error` | runs, repeated runs, and errors between processes |
@@ -30,6 +30,7 @@ mod run;
 mod scan;
 mod sent;
 mod status;
+mod tasks_proof;
 mod view;
 pub mod worker;
 
@@ -57,13 +58,29 @@ pub use status::Status;
 /// Bytes of a scan for which it gets another task, up to the number of workers.
 pub const TASK_BYTES: u64 = 16 << 20;
 
+/// The division of statements among workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Division {
+    /// Bytes of a scan for which it gets another task, up to the number of workers.
+    pub task_bytes: u64,
+    /// Whether row groups stay with their workers, and workers share scans. Without it tasks are those of
+    /// `datafusion-distributed`, for comparison.
+    pub is_shared: bool,
+}
+
+impl Default for Division {
+    fn default() -> Self {
+        Division { task_bytes: TASK_BYTES, is_shared: true }
+    }
+}
+
 /// A coordinator's view of a cluster.
 pub struct Cluster {
     members: Arc<Members>,
     channels: Arc<Channels>,
     busy: Arc<Busy>,
     functions: Functions,
-    task_bytes: u64,
+    division: Division,
     /// Statements hold it for reading. One that was refused memory runs alone.
     gate: Arc<RwLock<()>>,
     counts: Counts,
@@ -91,14 +108,14 @@ impl Cluster {
     pub async fn start(
         workers: Workers,
         security: Security,
-        task_bytes: u64,
+        division: Division,
         functions: &SessionState,
     ) -> Result<Arc<Self>, ClusterError> {
         let channels = Channels::new(security.clone());
         let members = Members::start(workers, &security, Arc::clone(&channels)).await?;
         let functions = Functions::of(functions);
         let (gate, counts) = (Arc::default(), Counts::default());
-        Ok(Arc::new(Cluster { members, channels, busy: Arc::default(), functions, task_bytes, gate, counts }))
+        Ok(Arc::new(Cluster { members, channels, busy: Arc::default(), functions, division, gate, counts }))
     }
 
     /// Sets up sessions with this configuration, and copies of it, to plan for the cluster.
@@ -123,10 +140,6 @@ struct Layer(Arc<Cluster>);
 
 impl SessionLayer for Layer {
     fn add_to(&self, mut builder: SessionStateBuilder) -> SessionStateBuilder {
-        if let Some(config) = builder.config().as_mut() {
-            // The result of such a subquery stays in the process that computes it.
-            config.options_mut().optimizer.enable_physical_uncorrelated_scalar_subquery = false;
-        }
         let function = Arc::new(view::WorkersFunction(Arc::clone(&self.0)));
         let function = Arc::new(TableFunction::new(view::NAME.to_owned(), function));
         builder.table_functions().get_or_insert_default().insert(view::NAME.to_owned(), function);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use coscan_datafusion::CoscanOptions;
 use coscan_datafusion::remote::{Unencoded, pieces};
-use coscan_upstream::boxed;
+use coscan_upstream::{boxed, without_guards};
 use datafusion::catalog::Session;
 use datafusion::common::display::{PlanType, StringifiedPlan};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -19,7 +19,9 @@ use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
+use datafusion::optimizer::{Optimizer, OptimizerContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::explain::ExplainExec;
 use datafusion::prelude::SessionConfig;
@@ -36,6 +38,7 @@ use crate::members::Ready;
 use crate::run::Runs;
 use crate::scan::{ClusterScan, divided, routed, tasks};
 use crate::sent::Sent;
+use crate::tasks_proof;
 
 /// A planner around that of one machine.
 pub(crate) struct ClusterPlanner {
@@ -127,7 +130,9 @@ pub(crate) async fn distributed(
         Some(reason) => reason,
         None => Reason::Planning(error.strip_backtrace()),
     };
-    let sent = Arc::new(std::sync::Mutex::new(Sent::of(state.config())));
+    let mut sent = Sent::of(state.config());
+    sent.as_it_is = !cluster.division.is_shared;
+    let sent = Arc::new(std::sync::Mutex::new(sent));
     let plain = Plain { cluster: Arc::clone(cluster), local: Arc::clone(local), sent: Arc::clone(&sent) };
     let mut builder = SessionStateBuilder::new()
         .with_config(config(cluster, state.config()).map_err(planning)?)
@@ -137,10 +142,12 @@ pub(crate) async fn distributed(
     let (Some(planner), Some(config)) = (planner, config) else { return Err(Reason::OneTask) };
     let mut state = state.clone();
     *state.config_mut() = config;
-    let plan = planner.create_physical_plan(logical, &state).await.map_err(planning)?;
+    let logical = with_joined_subqueries(logical, &state).map_err(planning)?;
+    let plan = planner.create_physical_plan(&logical, &state).await.map_err(planning)?;
     if !plan.exists(|node| Ok(node.is::<DistributedExec>())).unwrap_or(false) {
         return Err(Reason::OneTask);
     }
+    tasks_proof::check(&plan)?;
     let plan = with_plain_head(plan).map_err(planning)?;
     let sent = sent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).header();
     let mut config = state.config().clone();
@@ -154,11 +161,17 @@ fn config(cluster: &Arc<Cluster>, config: &SessionConfig) -> Result<SessionConfi
     if let Some(options) = config.options_mut().extensions.get_mut::<CoscanOptions>() {
         options.enabled = false;
     }
-    let task_bytes = cluster.task_bytes;
+    // With one partition there are no exchanges, and without them no stages.
+    let execution = &mut config.options_mut().execution;
+    execution.target_partitions = execution.target_partitions.max(2);
+    let task_bytes = cluster.division.task_bytes;
     let (members, busy) = (Arc::clone(&cluster.members), Arc::clone(&cluster.busy));
     config.set_distributed_worker_resolver(Ready(Arc::clone(&members)));
     config.set_distributed_channel_resolver(Resolver(Arc::clone(&cluster.channels)));
     config.set_distributed_user_codec(Codec);
+    if !cluster.division.is_shared {
+        return Ok(config);
+    }
     config.set_distributed_desired_task_count_handler(move |event: DesiredTaskCountEvent<'_>| {
         tasks(&event, task_bytes)
     });
@@ -170,6 +183,33 @@ fn config(cluster: &Arc<Cluster>, config: &SessionConfig) -> Result<SessionConfi
     // Each task reads its part of each input. Otherwise the inputs of a union would have other workers than their files.
     config.set_distributed_children_isolator_unions(false)?;
     Ok(config)
+}
+
+/// Makes joins of subqueries that are values: the value would stay in the process that computes it.
+fn with_joined_subqueries(logical: &LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    let is_value = |expr: &Expr| Ok(matches!(expr, Expr::ScalarSubquery(_)));
+    let has_values = |plan: &LogicalPlan| {
+        plan.exists(|node| {
+            let mut found = false;
+            node.apply_expressions(|expr| {
+                found |= expr.exists(is_value)?;
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+            Ok(found)
+        })
+    };
+    if !has_values(logical)? {
+        return Ok(logical.clone());
+    }
+    let mut options = state.config_options().as_ref().clone();
+    options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+    let context = OptimizerContext::new_with_config_options(Arc::new(options)).with_skip_failing_rules(false);
+    let optimizer = Optimizer::with_rules(vec![Arc::new(ScalarSubqueryToJoin::new())]);
+    let joined = optimizer.optimize(logical.clone(), &context, |_, _| {})?;
+    if has_values(&joined)? {
+        return Err(DataFusionError::External(Box::new(Kept(Reason::Subquery))));
+    }
+    Ok(joined)
 }
 
 /// Plans as on one machine, checks the conditions, and replaces scans.
@@ -194,7 +234,8 @@ impl Plain {
         let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
             return internal_err!("a plan for a cluster needs a session");
         };
-        let plan = self.local.create_physical_plan(logical, session).await?;
+        // Workers guard conditions again.
+        let plan = without_guards(self.local.create_physical_plan(logical, session).await?)?;
         let functions = &self.cluster.functions;
         let kept = |reason: Reason| DataFusionError::External(Box::new(Kept(reason)));
         let sent = self.sent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
@@ -202,9 +243,11 @@ impl Plain {
             LogicalPlan::Analyze(_) => plan.children().first().map(|input| Arc::clone(input)),
             _ => None,
         };
-        let checked = inner.as_ref().unwrap_or(&plan);
-        let sent = guard::check(checked, functions, sent).map_err(kept)?;
-        let plan_of_scans = with_cluster_scans(Arc::clone(&plan), state).await?;
+        let sent = guard::check(inner.as_ref().unwrap_or(&plan), functions, sent).map_err(kept)?;
+        let plan_of_scans = match self.cluster.division.is_shared {
+            true => with_cluster_scans(Arc::clone(&plan), state).await?,
+            false => plan,
+        };
         let checked = match &inner {
             Some(_) => plan_of_scans.children().first().map(|input| Arc::clone(input)),
             None => Some(Arc::clone(&plan_of_scans)),

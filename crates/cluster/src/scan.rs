@@ -157,6 +157,10 @@ pub(crate) fn tasks(
     task_bytes: u64,
 ) -> Option<Result<DesiredTaskCountEventResponse>> {
     let scan = event.plan.downcast_ref::<ClusterScan>()?;
+    if scan.properties().partitioning.partition_count() == 1 {
+        // Nodes above may need all rows in one partition, and have no exchange for it.
+        return Some(Ok(DesiredTaskCountEventResponse::maximum(1)));
+    }
     let tasks = scan.bytes().div_ceil(task_bytes.max(1)).max(1);
     let tasks = usize::try_from(tasks).unwrap_or(usize::MAX).min(scan.pieces.len().max(1));
     Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))

@@ -25,8 +25,10 @@ const OWN: [&str; 5] =
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sent {
     settings: BTreeMap<String, String>,
-    /// The functions that [`coscan_upstream::Described`] describes.
+    /// Descriptions of functions.
     pub(crate) functions: BTreeSet<String>,
+    /// Whether workers run the plan as it is, for comparison.
+    pub(crate) as_it_is: bool,
 }
 
 impl Sent {
@@ -47,7 +49,7 @@ impl Sent {
             let is_sent = |key: &str| key.strip_prefix("coscan.").is_some_and(|name| OWN.contains(&name));
             settings.extend(own.filter(|(key, value)| is_sent(key) && usual.get(key) != Some(value)));
         }
-        Sent { settings, functions: BTreeSet::new() }
+        Sent { settings, functions: BTreeSet::new(), as_it_is: false }
     }
 
     /// Sets the settings of a worker's session.

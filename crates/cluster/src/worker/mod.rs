@@ -21,6 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use coscan_datafusion::{CoscanContext, CoscanOptions, rewrite_plan};
 use coscan_engine::QueryAccount;
+use coscan_upstream::with_guards;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::datasource::physical_plan::FileScanConfig;
@@ -224,7 +225,7 @@ impl WorkerSessionBuilder for Sessions {
         config.set_distributed_user_codec(Codec);
         config.set_distributed_channel_resolver(Resolver(Arc::clone(&self.channels)));
         let (engine, tasks) = (self.coscan.engine.clone(), Arc::clone(&self.tasks));
-        let folders = Arc::clone(&self.folders);
+        let (folders, as_it_is) = (Arc::clone(&self.folders), sent.as_it_is);
         config.set_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
             check_files(&event.plan, &folders)?;
             let mut options = event.session_config.options().as_ref().clone();
@@ -233,8 +234,13 @@ impl WorkerSessionBuilder for Sessions {
                 // A table is not small because each task reads a part.
                 own.small_table_bytes /= tasks_of_stage.map_or(1, |stage| stage.task_count.max(1)) as u64;
             }
-            let rewritten = rewrite_plan(Arc::clone(&event.plan), &engine, &options)?;
-            Ok(WorkerPlanRewriteEventResponse::new(stage::stage(&event.plan, rewritten, Arc::clone(&tasks))))
+            if as_it_is {
+                return Ok(WorkerPlanRewriteEventResponse::new(with_guards(event.plan)?));
+            }
+            let plan = stage::stage(&event.plan, &tasks, |plan| {
+                rewrite_plan(with_guards(plan)?, &engine, &options)
+            })?;
+            Ok(WorkerPlanRewriteEventResponse::new(plan))
         });
         Ok(builder.build())
     }

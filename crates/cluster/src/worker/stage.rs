@@ -7,13 +7,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use coscan_upstream::one_input::with_children;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion_distributed::BroadcastExec;
 use futures::StreamExt;
 
 use super::Tasks;
@@ -29,15 +32,35 @@ pub(super) struct Shown {
     runs: Option<(Arc<dyn ExecutionPlan>, Arc<Tasks>)>,
 }
 
-/// Returns a plan that runs `rewritten` and shows the nodes of `sent`.
+/// Returns the plan of a task with its part below the exchange rewritten.
+///
+/// The exchange at the root stays, because the server of plans replaces it by one for the tasks above.
 pub(super) fn stage(
     sent: &Arc<dyn ExecutionPlan>,
-    rewritten: Arc<dyn ExecutionPlan>,
-    tasks: Arc<Tasks>,
-) -> Arc<dyn ExecutionPlan> {
+    tasks: &Arc<Tasks>,
+    rewrite: impl Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if sent.is::<RepartitionExec>() || sent.is::<BroadcastExec>() {
+        let inputs = sent
+            .children()
+            .into_iter()
+            .map(|input| running(input, tasks, &rewrite))
+            .collect::<Result<_>>()?;
+        return with_children(Arc::clone(sent), inputs);
+    }
+    running(sent, tasks, &rewrite)
+}
+
+/// Returns a plan that runs the rewritten nodes and shows those that were sent.
+fn running(
+    sent: &Arc<dyn ExecutionPlan>,
+    tasks: &Arc<Tasks>,
+    rewrite: &impl Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let rewritten = rewrite(Arc::clone(sent))?;
     let mut root = shown(sent, Some(&rewritten));
-    root.runs = Some((rewritten, tasks));
-    Arc::new(root)
+    root.runs = Some((rewritten, Arc::clone(tasks)));
+    Ok(Arc::new(root))
 }
 
 fn shown(sent: &Arc<dyn ExecutionPlan>, rewritten: Option<&Arc<dyn ExecutionPlan>>) -> Shown {

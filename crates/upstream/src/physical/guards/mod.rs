@@ -14,6 +14,7 @@
 
 mod cannot_fail;
 mod open_rows;
+mod sent;
 
 use std::sync::Arc;
 
@@ -40,6 +41,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr, try_
 
 pub use self::cannot_fail::{cannot_fail, compares};
 use self::open_rows::OpenRows;
+pub use self::sent::{with_guards, without_guards};
 use super::node_rule::NodeRule;
 
 type Expr = Arc<dyn PhysicalExpr>;
@@ -50,7 +52,7 @@ pub(crate) const NAMES: &[&str] = &["guarded_operands", "guarded_conjuncts"];
 
 /// Adds the rule for operands before others. Their nodes do not look into the expressions that it changes.
 pub(crate) fn with_guarded_operands(mut optimizer: PhysicalOptimizer) -> PhysicalOptimizer {
-    optimizer.rules.insert(0, Arc::new(NodeRule { name: NAMES[0], change: with_guards }));
+    optimizer.rules.insert(0, Arc::new(NodeRule { name: NAMES[0], change: with_guarded }));
     optimizer
 }
 
@@ -132,7 +134,7 @@ fn is_known_equality(predicate: &Expr) -> bool {
     predicate.downcast_ref::<BinaryExpr>().is_some_and(is_equality) && !is_volatile(predicate)
 }
 
-fn with_guards(node: Plan) -> Result<Transformed<Plan>> {
+fn with_guarded(node: Plan) -> Result<Transformed<Plan>> {
     let changed = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         of_projection(projection)?
     } else if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {

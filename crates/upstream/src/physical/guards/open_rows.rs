@@ -54,7 +54,12 @@ impl OpenRows {
         Ok(OpenRows { is_and, left, right, columns, over_columns })
     }
 
-    fn operator(&self) -> Operator {
+    /// Returns both operands.
+    pub(super) fn operands(&self) -> (Expr, Expr) {
+        (Arc::clone(&self.left), Arc::clone(&self.right))
+    }
+
+    pub(super) fn operator(&self) -> Operator {
         if self.is_and { Operator::And } else { Operator::Or }
     }
 
