@@ -90,7 +90,8 @@ impl Channels {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(worker);
     }
 
-    fn failed(&self, worker: &Url, reason: &str) {
+    /// Notes that a connection failed.
+    pub(crate) fn failed(&self, worker: &Url, reason: &str) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         failures.retain(|failure| now.duration_since(failure.at) < REMEMBERED);

@@ -114,6 +114,14 @@ impl Members {
         self.all().into_iter().filter_map(ready).collect()
     }
 
+    /// Notes that another process could not reach a worker.
+    pub(crate) fn suspect(&self, authority: &str, reason: &str) {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(member) = known.values().find(|member| member.url.authority() == authority) {
+            self.channels.failed(&member.url, reason);
+        }
+    }
+
     fn with_failures(&self, mut member: Member) -> Member {
         if member.state == State::Ready && self.channels.has_failed(&member.url, member.answered) {
             member.state = State::Gone("a connection failed".to_owned());

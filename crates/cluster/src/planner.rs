@@ -120,7 +120,7 @@ pub(crate) async fn distributed(
     logical: &LogicalPlan,
     state: &SessionState,
 ) -> Result<(Arc<dyn ExecutionPlan>, SessionConfig), Reason> {
-    if !only_reads(logical) {
+    if !only_reads(query_of(logical)) {
         return Err(Reason::Writes);
     }
     if cluster.members.ready().is_empty() {
@@ -239,10 +239,9 @@ impl Plain {
         let functions = &self.cluster.functions;
         let kept = |reason: Reason| DataFusionError::External(Box::new(Kept(reason)));
         let sent = self.sent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        let inner = match logical {
-            LogicalPlan::Analyze(_) => plan.children().first().map(|input| Arc::clone(input)),
-            _ => None,
-        };
+        // The root stays on this machine.
+        let has_own_root = matches!(logical, LogicalPlan::Analyze(_) | LogicalPlan::Copy(_));
+        let inner = plan.children().first().map(|input| Arc::clone(input)).filter(|_| has_own_root);
         let sent = guard::check(inner.as_ref().unwrap_or(&plan), functions, sent).map_err(kept)?;
         let plan_of_scans = match self.cluster.division.is_shared {
             true => with_cluster_scans(Arc::clone(&plan), state).await?,
@@ -340,4 +339,12 @@ fn only_reads(logical: &LogicalPlan) -> bool {
         )
     };
     !logical.exists(|node| Ok(writes(node))).unwrap_or(true)
+}
+
+/// Returns the query of a statement that workers may run: that of COPY, or the statement.
+fn query_of(logical: &LogicalPlan) -> &LogicalPlan {
+    match logical {
+        LogicalPlan::Copy(copy) => &copy.input,
+        other => other,
+    }
 }

@@ -2,12 +2,15 @@
 //!
 //! A statement that has returned no row runs again on the workers that are left: after a failed connection, up to
 //! [`RUNS_MAX`] times. After a refusal of memory it runs again when no other statement of this coordinator runs. The
-//! last run is on this machine.
+//! last run is on this machine. The first rows are held until there are [`HELD_BYTES`] of them, or all, so that most
+//! statements can run again until their end.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::context::QueryPlanner;
@@ -32,6 +35,12 @@ use crate::scan::bytes_by_worker;
 
 /// The most runs of a statement on workers.
 const RUNS_MAX: u32 = 4;
+
+/// Bytes of rows that are not returned while the statement may run again.
+const HELD_BYTES: usize = 1 << 20;
+
+/// The wait before another run, times the number of runs.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// The time that a connection's failure may take to be noted after the statement's.
 const NOTED_WITHIN: Duration = Duration::from_millis(300);
@@ -132,7 +141,8 @@ impl ExecutionPlan for Runs {
             next: Some((Arc::clone(&self.plan), self.config.clone())),
             alone: false,
             runs: 0,
-            has_rows: false,
+            // The file of COPY is written once.
+            held: (!matches!(self.statement.logical, LogicalPlan::Copy(_))).then(Held::default),
             current: None,
         };
         let batches = futures::stream::unfold(run, async |mut run| {
@@ -152,8 +162,17 @@ struct Run {
     /// Whether the next run waits for all other statements.
     alone: bool,
     runs: u32,
-    has_rows: bool,
+    /// The rows of this run, until they are returned.
+    held: Option<Held>,
     current: Option<Current>,
+}
+
+#[derive(Default)]
+struct Held {
+    batches: VecDeque<RecordBatch>,
+    bytes: usize,
+    /// Whether they are returned. Then the statement cannot run again.
+    is_free: bool,
 }
 
 /// A run.
@@ -180,8 +199,14 @@ enum Again {
 }
 
 impl Run {
-    async fn next(&mut self) -> Option<Result<datafusion::arrow::array::RecordBatch>> {
+    async fn next(&mut self) -> Option<Result<RecordBatch>> {
         loop {
+            if let Some(held) = self.held.as_mut().filter(|held| held.is_free) {
+                match held.batches.pop_front() {
+                    Some(batch) => return Some(Ok(batch)),
+                    None => self.held = None,
+                }
+            }
             if self.current.is_none() {
                 let begun = self.begin().await?;
                 if let Err(error) = begun {
@@ -198,14 +223,18 @@ impl Run {
                     Err(error) => return Some(Err(error)),
                 },
                 Some(Ok(batch)) if batch.num_rows() == 0 => {}
-                Some(Ok(batch)) => {
-                    self.has_rows = true;
-                    return Some(Ok(batch));
-                }
+                Some(Ok(batch)) => match &mut self.held {
+                    Some(held) => {
+                        held.bytes += batch.get_array_memory_size();
+                        held.batches.push_back(batch);
+                        held.is_free = held.bytes >= HELD_BYTES;
+                    }
+                    None => return Some(Ok(batch)),
+                },
                 None => {
                     self.current = None;
                     self.next = None;
-                    return None;
+                    self.held.as_mut()?.is_free = true;
                 }
             }
         }
@@ -253,9 +282,8 @@ impl Run {
             return Err(arrived(error));
         };
         let failed = failed.unwrap_or(error);
-        if self.has_rows {
-            return Err(failed);
-        }
+        let Some(held) = self.held.as_mut().filter(|held| !held.is_free) else { return Err(failed) };
+        *held = Held::default();
         let statement = &self.statement;
         let counted = match again {
             Again::Failed => &statement.cluster.counts.failed,
@@ -268,6 +296,7 @@ impl Run {
             Again::Failed => self.runs < RUNS_MAX,
         };
         tracing::info!(%failed, run = self.runs, on_workers, "a statement runs again");
+        tokio::time::sleep(WAIT * self.runs).await;
         let (logical, session) = (&statement.logical, &statement.session);
         let planned = match on_workers {
             true => distributed(&statement.cluster, &statement.local, logical, session).await.ok(),
@@ -292,7 +321,11 @@ async fn classified(
 ) -> Option<(Again, Option<DataFusionError>)> {
     if let Some(sent) = Sent::in_error(error) {
         return match sent {
-            Sent::Gone { worker, reason } => Some((Again::Failed, Some(gone(&worker, &reason)))),
+            Sent::Gone { worker, reason } => {
+                // Until it answers this process, it gets no work.
+                cluster.members.suspect(&worker, &reason);
+                Some((Again::Failed, Some(gone(&worker, &reason))))
+            }
             _ => None,
         };
     }

@@ -7,11 +7,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use coscan_operators::ScanAggregateExec;
 use coscan_upstream::one_input::with_children;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -85,7 +87,9 @@ fn same<'a>(
     mut below: &'a Arc<dyn ExecutionPlan>,
 ) -> Option<&'a Arc<dyn ExecutionPlan>> {
     loop {
-        if below.name() == sent.name() && below.children().len() == sent.children().len() {
+        let is_same =
+            below.name() == sent.name() || sent.is::<AggregateExec>() && below.is::<ScanAggregateExec>();
+        if is_same && below.children().len() == sent.children().len() {
             return Some(below);
         }
         let [input] = below.children()[..] else { return None };

@@ -58,7 +58,7 @@ class Answers(unittest.TestCase):
                 self.assertEqual(reason and reason[1], LOCAL.get(number))
                 if not reason:
                     self.assertIn("DistributedExec", output)
-                    self.assertIn("NetworkCoalesceExec", output)
+                    self.assertIn("[Stage", output)
 
     def test_a_row_group_stays_with_its_worker(self) -> None:
         statement = "EXPLAIN VERBOSE SELECT sum(l_quantity) FROM lineitem"
