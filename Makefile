@@ -179,7 +179,7 @@ postgres-bench: tools ## What the PostgreSQL extension costs: COSTS=cached, pgbe
 # Those of a line share an environment.
 .PHONY: engines-test readers-test
 engines-test: tools
-	@$(MAKE) --no-print-directory --jobs 1 duckdb-test postgresql-answers-test
+	@$(MAKE) --no-print-directory --jobs 1 duckdb-test postgresql-answers-test cluster-test
 readers-test: tools
 	@$(MAKE) --no-print-directory --jobs 1 files-test lake-test
 
@@ -194,6 +194,12 @@ duckdb-test: tools ## Answers to random SQL and TPC-DS against DuckDB's (two min
 postgresql-answers-test: tools ## Answers to random SQL against PostgreSQL's (one minute)
 	$(BUILD)
 	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks postgresql
+
+# CLUSTER takes the options of `python3 -m checks.cluster --help` in crates/sqlfuzz, for instance Served. COSCAN_REQUIRE_ALL=1 as above.
+.PHONY: cluster-test
+cluster-test: tools ## Statements on clusters of workers, which fail, against one process and DuckDB (two minutes)
+	$(BUILD)
+	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.cluster $(CLUSTER)
 
 # Writers and readers from Python come into an environment below the target directory. FILES takes the options of
 # `python3 -m checks.files --help` in crates/sqlfuzz, for instance --seeds 0..10000.

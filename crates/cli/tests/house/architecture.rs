@@ -53,6 +53,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["coscan-datafusion", "coscan-engine", "coscan-media", "coscan-parquet", "coscan-upstream"],
     ),
     ("coscan-lake", &["coscan-datafusion", "coscan-upstream"]),
+    ("coscan-cluster", &["coscan-datafusion", "coscan-engine", "coscan-operators", "coscan-upstream"]),
     ("coscan-server", &["coscan-datafusion", "coscan-engine", "coscan-upstream", "coscan-tier"]),
     ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion", "coscan-upstream"]),
     (
@@ -61,6 +62,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "coscan-base",
             "coscan-cache",
             "coscan-check",
+            "coscan-cluster",
             "coscan-core",
             "coscan-datafusion",
             "coscan-device",
@@ -85,7 +87,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// The crates that may depend on DataFusion.
-const KNOW_DATAFUSION: [&str; 9] = [
+const KNOW_DATAFUSION: [&str; 10] = [
     "coscan-upstream",
     "coscan-datafusion",
     "coscan-operators",
@@ -93,6 +95,7 @@ const KNOW_DATAFUSION: [&str; 9] = [
     "coscan-sqlfuzz",
     "coscan-tier",
     "coscan-lake",
+    "coscan-cluster",
     "coscan-cli",
     "coscan-python",
 ];
