@@ -85,7 +85,7 @@ impl Channels {
         }
     }
 
-    /// Closes the connection to a worker that is no longer part of the cluster.
+    /// Closes the connection to a worker that is not part of the cluster any more.
     pub(crate) fn close(&self, worker: &Url) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(worker);
     }

@@ -267,3 +267,6 @@ fn with_plain_scans(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     };
     Arc::clone(plan).transform_up(plain).data()
 }
+
+#[cfg(test)]
+mod tests;

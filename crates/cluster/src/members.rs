@@ -236,3 +236,44 @@ impl WorkerResolver for Ready {
         Ok(self.0.ready())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that answers as a worker of this version.
+    async fn worker(version: &'static str, draining: bool) -> String {
+        let status = Status { version: version.to_owned(), draining, ..Status::default() };
+        let router = axum::Router::new().route(PATH, axum::routing::get(async move || axum::Json(status)));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let routes = tonic::service::Routes::from(router);
+        let incoming = tonic::transport::server::TcpIncoming::from(listener);
+        tokio::spawn(tonic::transport::Server::builder().add_routes(routes).serve_with_incoming(incoming));
+        address
+    }
+
+    #[tokio::test]
+    async fn only_workers_of_this_version_that_do_not_drain_get_work() {
+        let (same, other) = (worker(VERSION, false).await, worker("9.9.9/other", false).await);
+        let (draining, gone) = (worker(VERSION, true).await, "127.0.0.1:1".to_owned());
+        let addresses = [&same, &other, &draining, &gone].map(Clone::clone).to_vec();
+        let security = Security::default();
+        let channels = Channels::new(security.clone());
+        let members = Members::start(Workers::List(addresses), &security, channels).await.expect("members");
+        let state = |address: &String| {
+            let all = members.all();
+            all.into_iter().find(|member| member.address == *address).map(|member| member.state)
+        };
+        assert_eq!(state(&same), Some(State::Ready));
+        assert_eq!(state(&other), Some(State::OtherVersion("9.9.9/other".to_owned())));
+        assert_eq!(state(&draining), Some(State::Draining));
+        assert!(matches!(state(&gone), Some(State::Gone(_))));
+        assert_eq!(members.ready().iter().map(Url::authority).collect::<Vec<_>>(), [same.as_str()]);
+        // Another process could not reach it. It gets no work until it has answered again.
+        members.suspect(&same, "a broken pipe");
+        assert_eq!(members.ready(), Vec::<Url>::new());
+        members.ask_all().await;
+        assert_eq!(state(&same), Some(State::Ready));
+    }
+}

@@ -274,7 +274,7 @@ impl Kept {
 }
 
 /// Replaces scans of files, with the row groups that their footers state.
-async fn with_cluster_scans(
+pub(crate) async fn with_cluster_scans(
     plan: Arc<dyn ExecutionPlan>,
     state: &SessionState,
 ) -> Result<Arc<dyn ExecutionPlan>> {

@@ -1,4 +1,4 @@
-//! What a worker tells about itself.
+//! The state of a worker, as it tells it.
 
 use serde::{Deserialize, Serialize};
 
