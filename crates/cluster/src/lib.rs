@@ -2,7 +2,7 @@
 //!
 //! A coordinator plans each statement as on one machine and divides it into stages and tasks with
 //! `datafusion-distributed`. Each worker is a process with an engine of its own, whose buffer manager shares scans
-//! among the tasks of all statements. A row group always goes to the same worker ([`affinity`]), so concurrent
+//! among the tasks of all statements. A row group always goes to the same worker ([`coscan_base::affinity`]), so concurrent
 //! statements meet there.
 //!
 //! | module | content |
@@ -10,13 +10,12 @@
 //! | [`config`] | where workers are; token and certificates |
 //! | `members`, `channels` | the state of workers; connections that notice failures |
 //! | `planner`, [`guard`], `tasks_proof` | plans for the cluster; the conditions for them |
-//! | `scan`, [`affinity`], `busy` | scans divided among workers |
+//! | `scan`, `busy` | scans divided among workers |
 //! | `codec`, `functions`, `sent` | what crosses the wire beside DataFusion's plans |
 //! | `run`, `error` | runs, repeated runs, and errors between processes |
 //! | [`worker`] | the process of a worker |
 //! | `view` | `coscan_workers()` |
 
-pub mod affinity;
 mod busy;
 mod channels;
 mod codec;

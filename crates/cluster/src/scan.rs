@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use coscan_base::affinity::assign;
 use coscan_datafusion::remote::{Piece, Unencoded, of_pieces};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics, internal_err};
@@ -25,7 +26,6 @@ use datafusion_distributed::{
 };
 use url::Url;
 
-use crate::affinity::assign;
 use crate::busy::Busy;
 use crate::members::Members;
 

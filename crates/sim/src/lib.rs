@@ -5,11 +5,12 @@
 //! not. A [`workload::World`] and a [`workload::Workload`] define a run. They are plain data from a
 //! [`scenario`] file and a seed, or from a recorded trace ([`replay`]). [`run`] runs a scenario under
 //! policies and seeds, [`outcome`] has the figures of a run, [`statistics`] summarises them over seeds, and
-//! [`bounds`] has lower bounds for every policy. The crate draws no figures and knows no experiment of a
+//! [`bounds`] has lower bounds for every policy. [`cluster`] is a model of its own, of many machines over an object store. The crate draws no figures and knows no experiment of a
 //! paper: see `coscan-figure` and `coscan-repro`.
 #![deny(missing_docs)]
 
 pub mod bounds;
+pub mod cluster;
 pub mod cpu;
 pub mod host;
 pub mod media;

@@ -3,6 +3,7 @@
 //! `coscan-sim` reads and runs scenarios and traces. This module turns arguments into calls, and results into
 //! tables, JSON and figures.
 
+mod cluster;
 mod disk;
 mod engine;
 mod media;
@@ -45,6 +46,8 @@ enum Command {
     Engine(engine::EngineArgs),
     /// Run the queries of a recorded trace under another policy, buffer or device
     Replay(replay::ReplayArgs),
+    /// Estimate bytes, requests, money and time of a cluster over an object store: docs/cluster.md
+    Cluster(cluster::ClusterArgs),
     /// Replay a trace of disk requests on a model with sector accuracy
     Disk(disk::DiskArgs),
 }
@@ -59,6 +62,7 @@ pub fn run(args: &SimArgs) -> anyhow::Result<()> {
         Command::Check(args) => search::check(args),
         Command::Engine(args) => engine::engine(args),
         Command::Replay(args) => replay::run(args),
+        Command::Cluster(args) => cluster::cluster(args),
         Command::Disk(args) => disk::run(args),
     }
 }

@@ -53,7 +53,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["coscan-datafusion", "coscan-engine", "coscan-media", "coscan-parquet", "coscan-upstream"],
     ),
     ("coscan-lake", &["coscan-datafusion", "coscan-upstream"]),
-    ("coscan-cluster", &["coscan-datafusion", "coscan-engine", "coscan-operators", "coscan-upstream"]),
+    (
+        "coscan-cluster",
+        &["coscan-base", "coscan-datafusion", "coscan-engine", "coscan-operators", "coscan-upstream"],
+    ),
     ("coscan-server", &["coscan-datafusion", "coscan-engine", "coscan-upstream", "coscan-tier"]),
     ("coscan-sqlfuzz", &["coscan-engine", "coscan-datafusion", "coscan-upstream"]),
     (
