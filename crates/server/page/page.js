@@ -8,6 +8,7 @@ import { Maps } from "./map.js";
 import { Queries } from "./queries.js";
 import { Stream, ask } from "./stream.js";
 import { write } from "./words.js";
+import { Workers } from "./workers.js";
 
 const at = (id) => document.getElementById(id);
 const said = at("said");
@@ -19,6 +20,7 @@ const ledger = new Ledger(at("figures"), at("ledger"));
 const queries = new Queries(at("queries"), (needed) => maps.mark(needed), say);
 const controls = new Controls(say);
 const box = new Box(at("box"));
+const workers = new Workers(at("workers"));
 theme(() => { maps.recolour(); loads.recolour(); });
 
 const still = window.matchMedia("(prefers-reduced-motion: reduce)");
@@ -35,6 +37,7 @@ async function about() {
   const answer = await ask("/api/about");
   Object.assign(queries, { admin: answer.admin, user: answer.user });
   controls.about(answer);
+  workers.watch();
   box.about(answer);
 }
 

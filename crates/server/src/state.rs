@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use coscan_datafusion::CoscanContext;
 use coscan_engine::Engine;
+use datafusion::prelude::SessionContext;
 use tokio::sync::watch;
 
 use crate::access::{AccessError, Attempts, Audit, Role, Tokens, User, Users};
@@ -76,6 +77,11 @@ impl State {
     /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.sessions.coscan().engine
+    }
+
+    /// The session with which the engine was started.
+    pub(crate) fn session_context(&self) -> &SessionContext {
+        &self.sessions.coscan().ctx
     }
 
     /// Tables of all users.

@@ -154,7 +154,7 @@ pub struct Outcome {
 /// If the model has no worker, piece, stream or percent.
 pub fn run(model: &Model, way: Way, seed: u64) -> Outcome {
     assert!(model.workers > 0 && model.pieces > 0 && model.streams > 0 && !model.percents.is_empty());
-    Run::new(model, way, seed).to_end()
+    Run::new(model, way, seed).finish()
 }
 
 /// What a load is for: a piece, and with sharing for all statements.
@@ -272,7 +272,7 @@ impl<'a> Run<'a> {
         self.events.push(At(self.clock + seconds, self.number, event));
     }
 
-    fn to_end(mut self) -> Outcome {
+    fn finish(mut self) -> Outcome {
         while let Some(At(at, _, event)) = self.events.pop() {
             self.clock = at;
             match event {

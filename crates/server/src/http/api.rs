@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use arrow::json::ArrayWriter;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -10,6 +11,7 @@ use axum::{Extension, Json};
 use coscan_engine::{PolicyName, memory_bytes, registry};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::DataFusionError;
 use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -87,6 +89,29 @@ pub(crate) async fn needed(
         json!({ "table": table, "runs": runs.iter().map(|run| [run.start, run.end]).collect::<Vec<_>>() })
     });
     Json(runs.collect())
+}
+
+/// The table function of a coordinator.
+const WORKERS: &str = "coscan_workers";
+
+/// The workers of the cluster, for administrators; null without a cluster.
+pub(crate) async fn workers(
+    State(http): State<Arc<Http>>,
+    Extension(user): Extension<User>,
+) -> Result<Json<Value>, Refusal> {
+    let context = http.state.session_context();
+    if !user.role.admin || context.table_function(WORKERS).is_err() {
+        return Ok(Json(Value::Null));
+    }
+    let failed =
+        |error: DataFusionError| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.strip_backtrace());
+    let frame = coscan_datafusion::sql(context, &format!("SELECT * FROM {WORKERS}()")).await;
+    let batches = frame.map_err(failed)?.collect().await.map_err(failed)?;
+    let mut writer = ArrayWriter::new(Vec::new());
+    let written = batches.iter().try_for_each(|batch| writer.write(batch)).and_then(|()| writer.finish());
+    written.map_err(|error| failed(error.into()))?;
+    let json = serde_json::from_slice(&writer.into_inner());
+    Ok(Json(json.map_err(|error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error))?))
 }
 
 /// A statement.

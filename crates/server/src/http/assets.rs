@@ -34,6 +34,7 @@ files! {
     "/ledger.js", SCRIPT, "ledger.js";
     "/box.js", SCRIPT, "box.js";
     "/controls.js", SCRIPT, "controls.js";
+    "/workers.js", SCRIPT, "workers.js";
     "/icon.svg", PICTURE, "icon.svg";
 }
 

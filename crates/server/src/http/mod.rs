@@ -47,6 +47,7 @@ pub fn router(state: SharedState) -> Router {
         .route("/api/about", get(api::about))
         .route("/api/events", get(events::events))
         .route("/api/needed/{query}", get(api::needed))
+        .route("/api/workers", get(api::workers))
         .route("/api/sql", post(api::sql))
         .route("/api/queries/{query}/stop", post(api::stop))
         .route("/api/policy", post(api::policy))
