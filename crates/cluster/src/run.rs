@@ -25,7 +25,7 @@ use datafusion::physical_plan::{
 };
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use crate::Cluster;
 use crate::busy::Running;
@@ -38,6 +38,9 @@ const RUNS_MAX: u32 = 4;
 
 /// Bytes of rows that are not returned while the statement may run again.
 const HELD_BYTES: usize = 1 << 20;
+
+/// The longest wait of a statement that runs alone.
+const ALONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// The wait before another run, times the number of runs.
 const WAIT: Duration = Duration::from_millis(100);
@@ -144,6 +147,7 @@ impl ExecutionPlan for Runs {
             // The file of COPY is written once.
             held: (!matches!(self.statement.logical, LogicalPlan::Copy(_))).then(Held::default),
             current: None,
+            turn: None,
         };
         let batches = futures::stream::unfold(run, async |mut run| {
             let next = run.next().await?;
@@ -165,6 +169,8 @@ struct Run {
     /// The rows of this run, until they are returned.
     held: Option<Held>,
     current: Option<Current>,
+    /// Held while the statement may run again. A client that does not read then keeps no other statement waiting.
+    turn: Option<Turn>,
 }
 
 #[derive(Default)]
@@ -180,7 +186,6 @@ struct Current {
     stream: SendableRecordBatchStream,
     begun: Instant,
     on_workers: bool,
-    _turn: Turn,
     _running: Option<Running>,
 }
 
@@ -188,6 +193,24 @@ struct Current {
 enum Turn {
     Beside(#[expect(dead_code, reason = "held")] OwnedRwLockReadGuard<()>),
     Alone(#[expect(dead_code, reason = "held")] OwnedRwLockWriteGuard<()>),
+}
+
+impl Turn {
+    /// Waits for a turn. One that runs alone waits for [`ALONE_WITHIN`]: another statement may have a client that does not
+    /// read. It does not wait in a queue, so that statements beside others go on.
+    async fn wait(gate: &Arc<RwLock<()>>, alone: bool) -> Option<Self> {
+        if !alone {
+            return Some(Turn::Beside(Arc::clone(gate).read_owned().await));
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < ALONE_WITHIN {
+            if let Ok(turn) = Arc::clone(gate).try_write_owned() {
+                return Some(Turn::Alone(turn));
+            }
+            tokio::time::sleep(WAIT).await;
+        }
+        None
+    }
 }
 
 /// The reason to run again.
@@ -202,6 +225,7 @@ impl Run {
     async fn next(&mut self) -> Option<Result<RecordBatch>> {
         loop {
             if let Some(held) = self.held.as_mut().filter(|held| held.is_free) {
+                self.turn = None;
                 match held.batches.pop_front() {
                     Some(batch) => return Some(Ok(batch)),
                     None => self.held = None,
@@ -234,6 +258,7 @@ impl Run {
                 None => {
                     self.current = None;
                     self.next = None;
+                    self.turn = None;
                     self.held.as_mut()?.is_free = true;
                 }
             }
@@ -243,11 +268,9 @@ impl Run {
     /// Begins the next run. `None` if there is none.
     async fn begin(&mut self) -> Option<Result<()>> {
         let (plan, config) = self.next.take()?;
-        let gate = Arc::clone(&self.statement.cluster.gate);
-        let turn = if self.alone {
-            Turn::Alone(gate.write_owned().await)
-        } else {
-            Turn::Beside(gate.read_owned().await)
+        self.turn = match &self.held {
+            Some(_) => Turn::wait(&self.statement.cluster.gate, self.alone).await,
+            None => None,
         };
         self.runs += 1;
         let bytes = bytes_by_worker(&plan);
@@ -265,7 +288,7 @@ impl Run {
         );
         let begun = Instant::now();
         Some(execute_stream(plan, Arc::new(context)).map(|stream| {
-            self.current = Some(Current { stream, begun, on_workers, _turn: turn, _running: running });
+            self.current = Some(Current { stream, begun, on_workers, _running: running });
         }))
     }
 
@@ -276,8 +299,8 @@ impl Run {
             return Err(error);
         }
         let begun = current.begun;
-        // The turn ends before the next one begins.
         drop(current);
+        self.turn = None;
         let Some((again, failed)) = classified(&self.statement.cluster, &error, begun).await else {
             return Err(arrived(error));
         };

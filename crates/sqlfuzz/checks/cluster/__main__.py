@@ -21,6 +21,7 @@ except Missing as missing:
 
 from .answers import AgainstDuckDb, Answers  # noqa: F401
 from .failures import Served, WhoMaySendPlans  # noqa: F401
+from .manifests import Manifests  # noqa: F401
 
 if __name__ == "__main__":
     unittest.main(module="checks.cluster.__main__")
