@@ -423,7 +423,7 @@ pub fn cooperative(
 ) -> anyhow::Result<CoscanContext> {
     let mut config = config(settings)?;
     if let Some(cluster) = cluster {
-        cluster.add_to(&mut config);
+        coscan_cluster::add_to_sessions(cluster, &mut config);
     }
     let mut builder = CoscanContext::builder()
         .session_config(config)

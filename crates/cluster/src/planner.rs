@@ -9,14 +9,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use coscan_datafusion::CoscanOptions;
-use coscan_datafusion::remote::{Unencoded, pieces};
 use coscan_upstream::{boxed, without_guards};
 use datafusion::catalog::Session;
 use datafusion::common::display::{PlanType, StringifiedPlan};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DataFusionError, HashMap, Result, internal_err};
-use datafusion::datasource::physical_plan::FileScanConfig;
-use datafusion::datasource::source::DataSourceExec;
+use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -30,13 +27,13 @@ use datafusion_distributed::{
     ScaleUpLeafNodeEvent, SessionStateBuilderExt, display_plan_ascii,
 };
 
-use crate::Cluster;
 use crate::channels::Resolver;
 use crate::codec::Codec;
+use crate::coordinator::Cluster;
 use crate::guard::{self, Reason};
 use crate::members::Ready;
 use crate::run::Runs;
-use crate::scan::{ClusterScan, divided, routed, tasks};
+use crate::scan::{ClusterScan, divided, routed, tasks, with_cluster_scans};
 use crate::sent::Sent;
 use crate::tasks_proof;
 
@@ -271,45 +268,6 @@ impl Kept {
             _ => None,
         }
     }
-}
-
-/// Replaces scans of files, with the row groups that their footers state.
-pub(crate) async fn with_cluster_scans(
-    plan: Arc<dyn ExecutionPlan>,
-    state: &SessionState,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let mut scans = Vec::new();
-    plan.apply(|node| {
-        if node.children().is_empty() && file_scan(node).is_some() {
-            scans.push(Arc::clone(node));
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    let mut replaced: HashMap<usize, Arc<dyn ExecutionPlan>> = HashMap::new();
-    for scan in scans {
-        let Some(config) = file_scan(&scan) else { continue };
-        let unencoded = Unencoded::of(config);
-        let unencoded =
-            unencoded.map_err(|reason| DataFusionError::External(Box::new(Kept(Reason::Scan(reason)))))?;
-        let pieces = pieces(config, state).await?;
-        replaced.insert(address(&scan), Arc::new(ClusterScan::new(scan, unencoded, pieces)));
-    }
-    let replace = |node: Arc<dyn ExecutionPlan>| {
-        Ok(match replaced.get(&address(&node)) {
-            Some(scan) => Transformed::yes(Arc::clone(scan)),
-            None => Transformed::no(node),
-        })
-    };
-    plan.transform_down(replace).data()
-}
-
-/// The address of a node, by which it is found again while the plan holds it.
-fn address(node: &Arc<dyn ExecutionPlan>) -> usize {
-    Arc::as_ptr(node).cast::<()>() as usize
-}
-
-fn file_scan(node: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
-    node.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
 }
 
 /// Replaces scans of the stage that runs on this machine by DataFusion's.

@@ -27,8 +27,8 @@ use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-use crate::Cluster;
 use crate::busy::Running;
+use crate::coordinator::Cluster;
 use crate::error::{Sent, arrived, gone};
 use crate::planner::distributed;
 use crate::scan::bytes_by_worker;

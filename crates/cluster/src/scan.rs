@@ -9,11 +9,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use coscan_base::affinity::assign;
-use coscan_datafusion::remote::{Piece, Unencoded, of_pieces};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use coscan_datafusion::remote::{Piece, Unencoded, of_pieces, pieces};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::session_state::SessionState;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::MetricsSet;
@@ -275,4 +276,43 @@ pub(crate) fn bytes_by_worker(plan: &Arc<dyn ExecutionPlan>) -> HashMap<Url, u64
     });
     debug_assert!(visited.is_ok(), "the visitor does not fail");
     bytes
+}
+
+/// Replaces scans of files, with the row groups that their footers state.
+pub(crate) async fn with_cluster_scans(
+    plan: Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut scans = Vec::new();
+    plan.apply(|node| {
+        if node.children().is_empty() && file_scan(node).is_some() {
+            scans.push(Arc::clone(node));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut replaced: HashMap<usize, Arc<dyn ExecutionPlan>> = HashMap::new();
+    for scan in scans {
+        let Some(config) = file_scan(&scan) else { continue };
+        let Ok(unencoded) = Unencoded::of(config) else {
+            return internal_err!("a scan that cannot be sent is in a plan that can");
+        };
+        let pieces = pieces(config, state).await?;
+        replaced.insert(address(&scan), Arc::new(ClusterScan::new(scan, unencoded, pieces)));
+    }
+    let replace = |node: Arc<dyn ExecutionPlan>| {
+        Ok(match replaced.get(&address(&node)) {
+            Some(scan) => Transformed::yes(Arc::clone(scan)),
+            None => Transformed::no(node),
+        })
+    };
+    plan.transform_down(replace).data()
+}
+
+/// The address of a node, by which it is found again while the plan holds it.
+fn address(node: &Arc<dyn ExecutionPlan>) -> usize {
+    Arc::as_ptr(node).cast::<()>() as usize
+}
+
+fn file_scan(node: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
+    node.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
 }

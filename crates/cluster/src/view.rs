@@ -8,7 +8,7 @@ use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result, plan_err};
 use datafusion::datasource::MemTable;
 
-use crate::Cluster;
+use crate::coordinator::Cluster;
 use crate::members::Member;
 
 /// The name of the function.
@@ -50,7 +50,7 @@ fn batch(members: &[Member]) -> Result<RecordBatch> {
     let text = |of: fn(&Member) -> Option<String>| {
         Arc::new(members.iter().map(of).collect::<StringArray>()) as ArrayRef
     };
-    let number = |of: fn(&crate::Status) -> u64| {
+    let number = |of: fn(&crate::status::Status) -> u64| {
         let of = |member: &Member| {
             member.status.as_ref().map(|status| i64::try_from(of(status)).unwrap_or(i64::MAX))
         };

@@ -65,8 +65,7 @@ pub struct Model {
 impl Default for Model {
     /// Three workers over an object store in the same region. Latency, bandwidths and prices are those that Amazon
     /// documents for S3 Standard in us-east-1 and m7i.4xlarge (list prices of 2026, on demand); 5,500 requests per
-    /// second are the documented limit of one prefix. Rates of decoding and computing are those of one processor for
-    /// TPC-H Q1 and Q6 (docs/records/cluster.md).
+    /// second are the documented limit of one prefix. Rates of decoding and computing are assumed.
     fn default() -> Self {
         Model {
             workers: 3,

@@ -69,7 +69,7 @@ impl Here {
         let state = self.plain();
         let functions = Functions::of(&SessionContext::new().state());
         let sent = check(plan, &functions, Sent::default()).map_err(|reason| reason.to_string())?;
-        let plan = crate::planner::with_cluster_scans(Arc::clone(plan), &state).await.expect("scans");
+        let plan = crate::scan::with_cluster_scans(Arc::clone(plan), &state).await.expect("scans");
         same_when_decoded(&plan, &functions, &sent, &state).map_err(|reason| reason.to_string())?;
         let codecs: Vec<Arc<dyn PhysicalExtensionCodec>> = vec![Arc::new(DistributedCodec), Arc::new(Codec)];
         let codec = ComposedPhysicalExtensionCodec::new(codecs);
