@@ -16,9 +16,9 @@ use coscan_server::sql::function_session;
 use tokio::signal::unix::SignalKind;
 
 use crate::failure::wrong_usage;
-use crate::serve::told;
 use crate::session::{Threads, cooperative};
 use crate::settings::EngineArgs;
+use crate::signals::told;
 
 /// The options by which the processes of a cluster know each other.
 #[derive(Args, Clone, Debug, Default)]

@@ -17,7 +17,7 @@
 //! | `sim`, `repro` | `coscan sim`, `coscan repro`: the simulator, the papers' experiments |
 //! | `allocator` | the memory allocator |
 //! | `processor` | the check of processor instructions |
-//! | `failure`, `meant`, `progress`, `tables`, `rows`, `counters`, `cpu` | errors, output and measurements |
+//! | `failure`, `meant`, `progress`, `signals`, `tables`, `rows`, `counters`, `cpu` | errors, output, signals and measurements |
 //!
 //! Only `session` uses the interfaces of the query engine and of the scan engine, and only `settings` their
 //! settings. `session` and `tier` use those of tiers, and `cluster` those of workers.
@@ -42,6 +42,7 @@ mod rows;
 mod serve;
 mod session;
 mod settings;
+mod signals;
 mod sim;
 mod sql;
 mod tables;

@@ -11,12 +11,13 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use coscan_server::config::{SERVE_SETTINGS, ServeSetting};
 use coscan_server::{ServeConfig, ServeError, Server};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 
 use crate::cluster::ClusterArgs;
 use crate::failure::wrong_usage;
 use crate::session::{Threads, cooperative, sql_error};
 use crate::settings::{EngineArgs, Settings};
+use crate::signals::told;
 
 /// Arguments of `coscan serve`.
 #[derive(Args, Debug)]
@@ -163,10 +164,6 @@ async fn again(server: &Server, args: &ServeArgs) -> anyhow::Result<()> {
         // The other files are still read.
         Err(error) => server.reload().await.map_err(anyhow::Error::from).and(Err(error)),
     }
-}
-
-pub fn told(kind: SignalKind) -> anyhow::Result<Signal> {
-    signal(kind).context("cannot wait for signals")
 }
 
 /// Classifies wrong settings as wrong usage.

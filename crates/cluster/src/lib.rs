@@ -10,7 +10,8 @@
 //! | `coordinator` | what a coordinator knows of its cluster |
 //! | [`config`] | where workers are; token and certificates |
 //! | `members`, `channels` | the state of workers; connections that notice failures |
-//! | `planner`, [`guard`], `tasks_proof` | plans for the cluster; the conditions for them |
+//! | `planner`, `division` | plans for the cluster; their stages and tasks |
+//! | [`guard`], `tasks_proof` | the conditions for them |
 //! | `scan`, `busy` | scans divided among workers |
 //! | `codec`, `functions`, `sent` | what crosses the wire beside DataFusion's plans |
 //! | `run`, `error` | runs, repeated runs, and errors between processes |
@@ -22,6 +23,7 @@ mod channels;
 mod codec;
 pub mod config;
 mod coordinator;
+mod division;
 mod error;
 mod functions;
 pub mod guard;

@@ -29,8 +29,8 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use crate::busy::Running;
 use crate::coordinator::Cluster;
+use crate::division::distributed;
 use crate::error::{Sent, arrived, gone};
-use crate::planner::distributed;
 use crate::scan::bytes_by_worker;
 
 /// The most runs of a statement on workers.

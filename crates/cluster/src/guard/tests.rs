@@ -82,10 +82,13 @@ impl Here {
     }
 }
 
-/// The rows of the plan after DataFusion's encoding, in a process with DataFusion's functions.
+/// The rows of the plan after DataFusion's encoding, in a process with DataFusion's aggregate functions.
 async fn rows_without_conditions(plan: &Arc<dyn ExecutionPlan>) -> Result<String, String> {
     let bytes = physical_plan_to_bytes(Arc::clone(plan)).expect("bytes");
-    let context = SessionContext::new().task_ctx();
+    let session = SessionContext::new();
+    let functions = coscan_upstream::scalar_functions();
+    functions.iter().for_each(|function| session.register_udf(function.as_ref().clone()));
+    let context = session.task_ctx();
     let decoded = physical_plan_from_bytes(&bytes, &context).map_err(|error| error.to_string())?;
     rows(decoded, context).await
 }
