@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import ssl
@@ -11,6 +12,7 @@ import threading
 import time
 import unittest
 import urllib.error
+import urllib.request
 from pathlib import Path
 
 from ..files.program import Program, Refused
@@ -130,6 +132,12 @@ class Served(unittest.TestCase):
             self.wait_for(third, "gone")
 
         self.ask(5, drain)
+
+    def test_the_page_has_the_workers(self) -> None:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.server.port}/api/workers", timeout=10) as answer:
+            found = json.load(answer)
+        addresses = sorted(worker.address for worker in self.cluster.workers)
+        self.assertEqual([(worker["address"], worker["state"]) for worker in found], [(address, "ready") for address in addresses])
 
     def test_no_worker_is_left(self) -> None:
         def kill() -> None:
