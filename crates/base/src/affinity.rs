@@ -2,10 +2,10 @@
 //!
 //! Rendezvous hashing: each piece has its own order of workers, and the first is its home. So all coordinators choose the
 //! same worker without agreement, and a new worker takes only its share of the pieces. No worker is the home of more
-//! than [`BOUND`] of the mean (Mirrokni, Thorup, Zadimoghaddam: consistent hashing with bounded loads, 2018): a piece
+//! than 1.25 of the mean (Mirrokni, Thorup, Zadimoghaddam: consistent hashing with bounded loads, 2018): a piece
 //! whose worker is full has its home at the next in its order.
 //!
-//! A piece leaves its home if the worker would have more than [`RELIEF`] of the mean of all running statements. So a piece
+//! A piece leaves its home if the worker would have more than 1.5 of the mean of all running statements. So a piece
 //! that many statements want is read by several workers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};

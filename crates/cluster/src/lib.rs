@@ -11,7 +11,7 @@
 //! | [`config`] | where workers are; token and certificates |
 //! | `members`, `channels` | the state of workers; connections that notice failures |
 //! | `planner`, `division` | plans for the cluster; their stages and tasks |
-//! | [`guard`], `tasks_proof` | the conditions for them |
+//! | `guard`, `tasks_proof` | the conditions for them |
 //! | `scan`, `busy` | scans divided among workers |
 //! | `codec`, `functions`, `sent` | what crosses the wire beside DataFusion's plans |
 //! | `run`, `error` | runs, repeated runs, and errors between processes |
@@ -26,7 +26,7 @@ mod coordinator;
 mod division;
 mod error;
 mod functions;
-pub mod guard;
+mod guard;
 mod members;
 mod planner;
 mod run;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The path of the status at a worker.
 pub(crate) const PATH: &str = "/status";
 
-/// The state of a worker, as it answers at [`PATH`].
+/// The state of a worker, as it answers at `/status`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import random
 import signal
@@ -257,10 +259,8 @@ class WhoMaySendPlans(unittest.TestCase):
             plain = ssl.create_default_context()
             plain.check_hostname, plain.verify_mode = False, ssl.CERT_NONE
             worker = cluster.workers[0]
-            with self.assertRaises(OSError):
-                import http.client
-
-                connection = http.client.HTTPSConnection("127.0.0.1", worker.port, context=plain, timeout=10)
+            connection = http.client.HTTPSConnection("127.0.0.1", worker.port, context=plain, timeout=10)
+            with contextlib.closing(connection), self.assertRaises(OSError):
                 connection.request("GET", "/healthz")
                 connection.getresponse()
 
