@@ -90,7 +90,7 @@ pub(crate) fn cancelled() -> PyErr {
 pub(crate) fn forked() -> PyErr {
     exception(
         "ForkedError",
-        "this process was forked from the one that opened the connection, and has none of its threads: open a connection \
+        "this process was forked from the one that opened the connection, and has none of its threads: open the first connection \
          after the fork, or start processes with 'spawn' or 'forkserver'",
     )
 }

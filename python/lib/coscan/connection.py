@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from . import _coscan
 from .chunks import CELLS, ChunkMap
-from .errors import NotSupportedError, ProgrammingError
+from .errors import ForkedError, NotSupportedError, ProgrammingError
 from .result import Query, Result, Scan
 from .settings import Settings
 
@@ -48,8 +48,10 @@ def connect(
     >>> con.sql("SELECT 40 + 2 AS answer").fetchall()
     [(42,)]
 
-    Raises `SettingError` for a setting that does not exist or cannot have the value.
+    Raises `SettingError` for a setting that does not exist or cannot have the value, and `ForkedError` in a process that
+    was forked after its parent had called this.
     """
+    _check_fork()
     given = _pairs({name: value for name, value in settings.items() if value is not None})
     if engine is None:
         return Connection(_coscan.Connection(given, _pairs(session), threads, memory))
@@ -57,6 +59,21 @@ def connect(
 
     start = {"settings": given, "session": _pairs(session), "threads": threads, "memory": memory}
     return Connection(shared.connect(engine, start))
+
+
+_process: int | None = None
+"""The first process with a connection."""
+
+
+def _check_fork() -> None:
+    """Refuses a process that has the locks of its parent's threads without the threads."""
+    global _process
+    if _process not in (None, os.getpid()):
+        raise ForkedError(
+            "this process was forked from one that has opened a connection: open connections only after the fork, or start "
+            "processes with 'spawn' or 'forkserver'"
+        )
+    _process = os.getpid()
 
 
 class Connection:
