@@ -1,7 +1,7 @@
 //! The division of a statement into stages and tasks, or the reason against it.
 //!
 //! [`Plain`] plans as on one machine, without cooperative scans: workers rewrite their parts themselves. It checks the
-//! conditions ([`crate::guard`]) and replaces scans by [`ClusterScan`]. Then the planner of `datafusion-distributed`
+//! conditions ([`crate::guard`]) and replaces scans by those that can be divided. Then the planner of `datafusion-distributed`
 //! divides the plan.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use coscan_datafusion::CoscanOptions;
 use coscan_upstream::{boxed, without_guards};
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
@@ -20,8 +20,8 @@ use datafusion::optimizer::{Optimizer, OptimizerContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
-    DesiredTaskCountEvent, DistributedExec, DistributedExt, NetworkBoundaryExt, RouteTasksEvent,
-    ScaleUpLeafNodeEvent, SessionStateBuilderExt,
+    DesiredTaskCountEvent, DistributedExec, DistributedExt, RouteTasksEvent, ScaleUpLeafNodeEvent,
+    SessionStateBuilderExt,
 };
 
 use crate::channels::Resolver;
@@ -29,7 +29,7 @@ use crate::codec::Codec;
 use crate::coordinator::Cluster;
 use crate::guard::{self, Reason};
 use crate::members::Ready;
-use crate::scan::{ClusterScan, divided, routed, tasks, with_cluster_scans};
+use crate::scan::{divided, routed, tasks, with_cluster_scans, with_plain_scans};
 use crate::sent::Sent;
 use crate::tasks_proof;
 
@@ -68,7 +68,8 @@ pub(crate) async fn distributed(
         return Err(Reason::OneTask);
     }
     tasks_proof::check(&plan)?;
-    let plan = with_plain_head(plan).map_err(planning)?;
+    // The last stage runs on this machine.
+    let plan = with_plain_scans(plan).map_err(planning)?;
     let sent = sent.lock().unwrap_or_else(PoisonError::into_inner).header();
     let mut config = state.config().clone();
     config.set_distributed_passthrough_headers(sent.map_err(planning)?).map_err(planning)?;
@@ -191,20 +192,6 @@ impl Kept {
             _ => None,
         }
     }
-}
-
-/// Replaces scans of the stage that runs on this machine by DataFusion's.
-fn with_plain_head(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let plain = |node: Arc<dyn ExecutionPlan>| {
-        if node.is_network_boundary() {
-            return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
-        }
-        Ok(match node.downcast_ref::<ClusterScan>() {
-            Some(scan) => Transformed::yes(Arc::clone(&scan.scan)),
-            None => Transformed::no(node),
-        })
-    };
-    plan.transform_down(plain).data()
 }
 
 /// Returns whether the statement can run twice.

@@ -1,7 +1,7 @@
 //! Errors, and their way from workers to the coordinator.
 //!
 //! Errors of the query engine keep their kind between processes. Those of the scan engine would arrive as text, so a
-//! worker sends them as [`Sent`], and the coordinator makes the error again. Then a statement over a replaced file runs
+//! worker sends them as [`SentError`], and the coordinator makes the error again. Then a statement over a replaced file runs
 //! again, and clients get the code of the error.
 
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ const MARK: &str = "coscan worker error: ";
 
 /// An error of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Sent {
+pub(crate) enum SentError {
     /// [`EngineError::FileReplaced`]
     Replaced { file: String, detail: String },
     /// [`EngineError::Read`]
@@ -79,33 +79,37 @@ pub(crate) enum Sent {
     Gone { worker: String, reason: String },
 }
 
-impl Sent {
+impl SentError {
     /// Returns the form of an engine's error.
     fn of(error: &EngineError) -> Option<Self> {
         let text = |source: &Arc<dyn std::error::Error + Send + Sync>| source.to_string();
         Some(match error {
             EngineError::FileReplaced { file, detail } => {
-                Sent::Replaced { file: file.clone(), detail: detail.clone() }
+                SentError::Replaced { file: file.clone(), detail: detail.clone() }
             }
-            EngineError::Read { file, row_group, column, source } => Sent::Read {
+            EngineError::Read { file, row_group, column, source } => SentError::Read {
                 file: file.clone(),
                 row_group: *row_group,
                 column: column.clone(),
                 source: text(source),
             },
-            EngineError::Corrupt { file, row_group, column, source } => Sent::Corrupt {
+            EngineError::Corrupt { file, row_group, column, source } => SentError::Corrupt {
                 file: file.clone(),
                 row_group: *row_group,
                 column: column.clone(),
                 source: text(source),
             },
-            EngineError::Footer { file, source } => Sent::Footer { file: file.clone(), source: text(source) },
+            EngineError::Footer { file, source } => {
+                SentError::Footer { file: file.clone(), source: text(source) }
+            }
             EngineError::WrongSize { file, found, stated } => {
-                Sent::WrongSize { file: file.clone(), found: *found, stated: *stated }
+                SentError::WrongSize { file: file.clone(), found: *found, stated: *stated }
             }
-            EngineError::Schema { file, source } => Sent::Schema { file: file.clone(), source: text(source) },
+            EngineError::Schema { file, source } => {
+                SentError::Schema { file: file.clone(), source: text(source) }
+            }
             EngineError::BufferTooSmall { needed, budget, what } => {
-                Sent::Buffer { needed: *needed, budget: *budget, what: what.clone() }
+                SentError::Buffer { needed: *needed, budget: *budget, what: what.clone() }
             }
             _ => return None,
         })
@@ -115,34 +119,34 @@ impl Sent {
     fn to_engine(&self) -> Option<EngineError> {
         let error = |text: &String| Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(text.clone()));
         Some(match self {
-            Sent::Replaced { file, detail } => {
+            SentError::Replaced { file, detail } => {
                 EngineError::FileReplaced { file: file.clone(), detail: detail.clone() }
             }
-            Sent::Read { file, row_group, column, source } => EngineError::Read {
+            SentError::Read { file, row_group, column, source } => EngineError::Read {
                 file: file.clone(),
                 row_group: *row_group,
                 column: column.clone(),
                 source: error(source),
             },
-            Sent::Corrupt { file, row_group, column, source } => EngineError::Corrupt {
+            SentError::Corrupt { file, row_group, column, source } => EngineError::Corrupt {
                 file: file.clone(),
                 row_group: *row_group,
                 column: column.clone(),
                 source: error(source),
             },
-            Sent::Footer { file, source } => {
+            SentError::Footer { file, source } => {
                 EngineError::Footer { file: file.clone(), source: error(source) }
             }
-            Sent::WrongSize { file, found, stated } => {
+            SentError::WrongSize { file, found, stated } => {
                 EngineError::WrongSize { file: file.clone(), found: *found, stated: *stated }
             }
-            Sent::Schema { file, source } => {
+            SentError::Schema { file, source } => {
                 EngineError::Schema { file: file.clone(), source: error(source) }
             }
-            Sent::Buffer { needed, budget, what } => {
+            SentError::Buffer { needed, budget, what } => {
                 EngineError::BufferTooSmall { needed: *needed, budget: *budget, what: what.clone() }
             }
-            Sent::Gone { .. } => return None,
+            SentError::Gone { .. } => return None,
         })
     }
 
@@ -163,7 +167,7 @@ impl Sent {
 
 /// Returns the form of an error that leaves a worker.
 pub(crate) fn leaving(error: DataFusionError) -> DataFusionError {
-    match engine_error(&error).and_then(Sent::of) {
+    match engine_error(&error).and_then(SentError::of) {
         Some(sent) => sent.to_error(),
         None => error,
     }
@@ -171,8 +175,8 @@ pub(crate) fn leaving(error: DataFusionError) -> DataFusionError {
 
 /// Returns the error of a worker as it was there.
 pub(crate) fn arrived(error: DataFusionError) -> DataFusionError {
-    match Sent::in_error(&error) {
-        Some(Sent::Gone { worker, reason }) => gone(&worker, &reason),
+    match SentError::in_error(&error) {
+        Some(SentError::Gone { worker, reason }) => gone(&worker, &reason),
         Some(sent) => sent.to_engine().map_or(error, from_engine),
         None => error,
     }

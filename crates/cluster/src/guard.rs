@@ -14,10 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use coscan_datafusion::remote::{Unencoded, Unsendable};
-use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::datasource::physical_plan::FileScanConfig;
-use datafusion::datasource::source::DataSourceExec;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
@@ -40,7 +37,7 @@ use datafusion_proto::physical_plan::{
 
 use crate::codec::Codec;
 use crate::functions::Functions;
-use crate::scan::ClusterScan;
+use crate::scan::{file_scan, with_plain_scans};
 use crate::sent::Sent;
 
 /// The reason why a plan runs on this machine.
@@ -120,8 +117,7 @@ fn source(node: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
     if !node.children().is_empty() || node.is::<EmptyExec>() || node.is::<PlaceholderRowExec>() {
         return Ok(());
     }
-    let scan = node.downcast_ref::<DataSourceExec>();
-    match scan.and_then(|exec| exec.data_source().downcast_ref::<FileScanConfig>()) {
+    match file_scan(node) {
         Some(config) => Unencoded::of(config).map(|_| ()).map_err(Reason::Scan),
         None => Err(Reason::Source(node.name().to_owned())),
     }
@@ -243,7 +239,7 @@ pub(crate) fn same_when_decoded(
         &converter,
     );
     let decoded = text(&decoded.map_err(encoding)?);
-    let own = text(&with_plain_scans(plan).map_err(encoding)?);
+    let own = text(&with_plain_scans(Arc::clone(plan)).map_err(encoding)?);
     let other = own.lines().zip(decoded.lines()).find(|(own, decoded)| own != decoded);
     match other {
         Some((own, _)) => Err(Reason::Changed(own.trim().to_owned())),
@@ -256,16 +252,6 @@ pub(crate) fn same_when_decoded(
 
 fn text(plan: &Arc<dyn ExecutionPlan>) -> String {
     displayable(plan.as_ref()).set_show_schema(true).indent(true).to_string()
-}
-
-fn with_plain_scans(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let plain = |node: Arc<dyn ExecutionPlan>| {
-        Ok(match node.downcast_ref::<ClusterScan>() {
-            Some(scan) => Transformed::yes(Arc::clone(&scan.scan)),
-            None => Transformed::no(node),
-        })
-    };
-    Arc::clone(plan).transform_up(plain).data()
 }
 
 #[cfg(test)]

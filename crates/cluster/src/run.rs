@@ -30,7 +30,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use crate::busy::Running;
 use crate::coordinator::Cluster;
 use crate::division::distributed;
-use crate::error::{Sent, arrived, gone};
+use crate::error::{SentError, arrived, gone};
 use crate::scan::bytes_by_worker;
 
 /// The most runs of a statement on workers.
@@ -257,8 +257,6 @@ impl Run {
                 },
                 None => {
                     self.current = None;
-                    self.next = None;
-                    self.turn = None;
                     self.held.as_mut()?.is_free = true;
                 }
             }
@@ -342,9 +340,9 @@ async fn classified(
     error: &DataFusionError,
     begun: Instant,
 ) -> Option<(Again, Option<DataFusionError>)> {
-    if let Some(sent) = Sent::in_error(error) {
+    if let Some(sent) = SentError::in_error(error) {
         return match sent {
-            Sent::Gone { worker, reason } => {
+            SentError::Gone { worker, reason } => {
                 // Until it answers this process, it gets no work.
                 cluster.members.suspect(&worker, &reason);
                 Some((Again::Failed, Some(gone(&worker, &reason))))
@@ -352,8 +350,7 @@ async fn classified(
             _ => None,
         };
     }
-    let is_refusal = |error: &DataFusionError| matches!(error, DataFusionError::ResourcesExhausted(_));
-    if is_refusal(error.find_root()) {
+    if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) {
         return Some((Again::Refused, None));
     }
     let channels = &cluster.channels;
@@ -371,6 +368,7 @@ async fn classified(
         None => None,
     }
 }
+
 /// Returns whether an error is of no operator, so that it may be of a connection.
 fn is_of_connection(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::External(_) | DataFusionError::Internal(_))

@@ -22,8 +22,8 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, StatisticsArgs,
 };
 use datafusion_distributed::{
-    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedLeafExec, RouteTasksEvent,
-    RouteTasksEventResponse, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedLeafExec, NetworkBoundaryExt,
+    RouteTasksEvent, RouteTasksEventResponse, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
 };
 use url::Url;
 
@@ -48,8 +48,7 @@ impl ClusterScan {
     }
 
     fn config(&self) -> Result<&FileScanConfig> {
-        let config = self.scan.downcast_ref::<DataSourceExec>();
-        match config.and_then(|exec| exec.data_source().downcast_ref::<FileScanConfig>()) {
+        match file_scan(&self.scan) {
             Some(config) => Ok(config),
             None => internal_err!("a scan in a cluster reads no files"),
         }
@@ -77,16 +76,21 @@ impl ClusterScan {
         let part = |(at, worker): (usize, &Url)| {
             let own = self.pieces.iter().zip(&chosen).filter(|(_, chosen)| **chosen == at);
             let own: Vec<&Piece> = own.map(|(piece, _)| piece).collect();
-            let bytes = own.iter().map(|piece| piece.bytes()).sum();
-            let config = of_pieces(config, &own)?;
-            let Ok(unencoded) = Unencoded::of(&config) else {
-                return internal_err!("a part of a scan cannot be sent, but the scan can");
-            };
-            let scan = DataSourceExec::from_data_source(config);
-            let part = Some((worker.clone(), bytes));
-            Ok(Arc::new(ClusterScan { scan, unencoded, pieces: Vec::new(), part }) as Arc<dyn ExecutionPlan>)
+            self.part(worker, &own)
         };
         workers.iter().enumerate().map(part).collect()
+    }
+
+    /// Returns the part of these pieces for a worker.
+    fn part(&self, worker: &Url, pieces: &[&Piece]) -> Result<Arc<dyn ExecutionPlan>> {
+        let bytes = pieces.iter().map(|piece| piece.bytes()).sum();
+        let config = of_pieces(self.config()?, pieces)?;
+        let Ok(unencoded) = Unencoded::of(&config) else {
+            return internal_err!("a part of a scan cannot be sent, but the scan can");
+        };
+        let scan = DataSourceExec::from_data_source(config);
+        let part = Some((worker.clone(), bytes));
+        Ok(Arc::new(ClusterScan { scan, unencoded, pieces: Vec::new(), part }))
     }
 }
 
@@ -186,12 +190,7 @@ pub(crate) fn divided(
         let mut parts = scan.parts(&workers, &loads)?;
         // A worker has left since the number of tasks was chosen.
         while parts.len() < event.task_count {
-            let none = of_pieces(scan.config()?, &[])?;
-            let Ok(unencoded) = Unencoded::of(&none) else {
-                return internal_err!("an empty scan cannot be sent");
-            };
-            let (scan, part) = (DataSourceExec::from_data_source(none), Some((workers[0].clone(), 0)));
-            parts.push(Arc::new(ClusterScan { scan, unencoded, pieces: Vec::new(), part }));
+            parts.push(scan.part(&workers[0], &[])?);
         }
         let leaf = DistributedLeafExec::try_new(Arc::clone(event.plan), parts)?;
         Ok(ScaleUpLeafNodeEventResponse::new(Arc::new(leaf)))
@@ -225,7 +224,7 @@ pub(crate) fn routed(event: &RouteTasksEvent, members: &Members) -> Option<Resul
     let mut largest: Option<(u64, Vec<Url>)> = None;
     let visited = event.plan.apply(|node| {
         // The inputs of a stage have tasks of their own.
-        if datafusion_distributed::NetworkBoundaryExt::is_network_boundary(node.as_ref()) {
+        if node.is_network_boundary() {
             return Ok(TreeNodeRecursion::Jump);
         }
         if let Some(leaf) = node.downcast_ref::<DistributedLeafExec>() {
@@ -308,11 +307,26 @@ pub(crate) async fn with_cluster_scans(
     plan.transform_down(replace).data()
 }
 
+/// Replaces scans of the plan's last stage by DataFusion's.
+pub(crate) fn with_plain_scans(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plain = |node: Arc<dyn ExecutionPlan>| {
+        if node.is_network_boundary() {
+            return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
+        }
+        Ok(match node.downcast_ref::<ClusterScan>() {
+            Some(scan) => Transformed::yes(Arc::clone(&scan.scan)),
+            None => Transformed::no(node),
+        })
+    };
+    plan.transform_down(plain).data()
+}
+
 /// The address of a node, by which it is found again while the plan holds it.
 fn address(node: &Arc<dyn ExecutionPlan>) -> usize {
     Arc::as_ptr(node).cast::<()>() as usize
 }
 
-fn file_scan(node: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
+/// Returns the scan of files that the node is.
+pub(crate) fn file_scan(node: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
     node.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
 }

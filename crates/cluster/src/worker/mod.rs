@@ -24,8 +24,6 @@ use coscan_engine::QueryAccount;
 use coscan_upstream::with_guards;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, exec_err};
-use datafusion::datasource::physical_plan::FileScanConfig;
-use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_distributed::{
@@ -42,8 +40,9 @@ use tonic::transport::server::TcpIncoming;
 use crate::channels::{Channels, Resolver, VERSION, VERSION_HEADER};
 use crate::codec::Codec;
 use crate::config::Security;
-use crate::error::{ClusterError, Sent as SentError};
+use crate::error::{ClusterError, SentError};
 use crate::functions::Functions;
+use crate::scan::file_scan;
 use crate::sent::Sent;
 use crate::status::{PATH, Status};
 
@@ -63,12 +62,12 @@ pub struct WorkerConfig {
 }
 
 /// The tasks of a worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tasks {
     running: AtomicU64,
     started: AtomicU64,
     draining: AtomicBool,
-    channels: Option<Arc<Channels>>,
+    channels: Arc<Channels>,
 }
 
 /// A part of a task that runs.
@@ -85,7 +84,7 @@ impl Tasks {
         if SentError::in_error(&error).is_some() {
             return error;
         }
-        match self.channels.as_ref().and_then(|channels| channels.failure_since(begun)) {
+        match self.channels.failure_since(begun) {
             Some(failure) => {
                 let worker = failure.worker.authority().to_owned();
                 SentError::Gone { worker, reason: failure.reason }.to_error()
@@ -128,7 +127,12 @@ impl Worker {
         let listener = TcpListener::bind(config.listen).await.map_err(|error| failed(&error))?;
         let address = listener.local_addr().map_err(|error| failed(&error))?;
         let channels = Channels::new(config.security.clone());
-        let tasks = Arc::new(Tasks { channels: Some(Arc::clone(&channels)), ..Tasks::default() });
+        let tasks = Arc::new(Tasks {
+            running: AtomicU64::default(),
+            started: AtomicU64::default(),
+            draining: AtomicBool::default(),
+            channels: Arc::clone(&channels),
+        });
         let sessions = Sessions {
             coscan: coscan.clone(),
             functions: Functions::of(functions),
@@ -228,14 +232,14 @@ impl WorkerSessionBuilder for Sessions {
         let (folders, as_it_is) = (Arc::clone(&self.folders), sent.as_it_is);
         config.set_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
             check_files(&event.plan, &folders)?;
+            if as_it_is {
+                return Ok(WorkerPlanRewriteEventResponse::new(with_guards(event.plan)?));
+            }
             let mut options = event.session_config.options().as_ref().clone();
             let tasks_of_stage = event.session_config.get_extension::<DistributedTaskContext>();
             if let Some(own) = options.extensions.get_mut::<CoscanOptions>() {
                 // A table is not small because each task reads a part.
                 own.small_table_bytes /= tasks_of_stage.map_or(1, |stage| stage.task_count.max(1)) as u64;
-            }
-            if as_it_is {
-                return Ok(WorkerPlanRewriteEventResponse::new(with_guards(event.plan)?));
             }
             let plan = stage::stage(&event.plan, &tasks, |plan| {
                 rewrite_plan(with_guards(plan)?, &engine, &options)
@@ -252,10 +256,7 @@ fn check_files(plan: &Arc<dyn ExecutionPlan>, folders: &[PathBuf]) -> Result<()>
         return Ok(());
     }
     plan.apply(|node| {
-        let scan = node.downcast_ref::<DataSourceExec>();
-        let Some(scan) = scan.and_then(|exec| exec.data_source().downcast_ref::<FileScanConfig>()) else {
-            return Ok(TreeNodeRecursion::Continue);
-        };
+        let Some(scan) = file_scan(node) else { return Ok(TreeNodeRecursion::Continue) };
         if scan.object_store_url.as_str().starts_with("file:") {
             for file in scan.file_groups.iter().flat_map(|group| group.iter()) {
                 let path = PathBuf::from(format!("/{}", file.object_meta.location));

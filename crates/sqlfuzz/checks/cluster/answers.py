@@ -33,7 +33,7 @@ class Answers(unittest.TestCase):
         data = cls.folder / "tpch"
         generate = [COSCAN, "generate", "tpch", "--scale-factor", "0.1", "--row-group-rows", "10000", "--out", data]
         subprocess.run(generate, check=True, stdout=subprocess.DEVNULL)
-        cls.tables = {name: data / f"{name}.parquet" if (data / f"{name}.parquet").exists() else data / name for name in TABLES}
+        cls.tables = {name: data / f"{name}.parquet" for name in TABLES}
         cls.cluster = cls.enterClassContext(Cluster(COSCAN, 3, cls.folder))
         cls.program = Program(COSCAN)
         cls.options = ["--cluster", str(cls.cluster), "--cluster-task-bytes", "1"]

@@ -9,7 +9,9 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from unittest import mock
 
 from ..server import PATIENCE, free_port
 
@@ -73,18 +75,6 @@ class Cluster:
                 worker.process.kill()
                 worker.process.wait(PATIENCE)
 
-    def used_by_all(self) -> CoordinatorOfAll:
+    def used_by_all(self) -> AbstractContextManager[object]:
         """Makes every `coscan` that is started in the meantime a coordinator that divides all scans."""
-        return CoordinatorOfAll({"COSCAN_CLUSTER": str(self), "COSCAN_CLUSTER_TASK_BYTES": "1"})
-
-
-class CoordinatorOfAll:
-    def __init__(self, variables: dict[str, str]):
-        self.variables = variables
-
-    def __enter__(self) -> None:
-        os.environ.update(self.variables)
-
-    def __exit__(self, *_: object) -> None:
-        for name in self.variables:
-            os.environ.pop(name, None)
+        return mock.patch.dict(os.environ, {"COSCAN_CLUSTER": str(self), "COSCAN_CLUSTER_TASK_BYTES": "1"})
