@@ -180,8 +180,8 @@ def judge(kind: Kind, options: Options, case: Case, at: int, sides: Sides, wante
     ]))
 
 
-def check(kind: Kind, seeds: Sequence[int], options: Options, jobs: int = 1) -> bool:
-    """Runs the seeds and prints the outcomes. Returns whether nothing failed."""
+def check(kind: Kind, seeds: Sequence[int], options: Options, jobs: int = 1, most: int = 10**6) -> bool:
+    """Runs the seeds, up to a number of failures, and prints the outcomes. Returns whether nothing failed."""
     begin, total = time.monotonic(), Tally()
     played: Iterator[Tally] = map(partial(play, kind, options), seeds)
     pool = multiprocessing.get_context("fork").Pool(jobs) if jobs > 1 else None
@@ -191,11 +191,16 @@ def check(kind: Kind, seeds: Sequence[int], options: Options, jobs: int = 1) -> 
         total.add(tally)
         for failure in tally.failures:
             print(failure, flush=True)
-    if pool:
+        if len(total.failures) >= most:
+            break
+    if pool and len(total.failures) >= most:
+        pool.terminate()
+    elif pool:
         pool.close()
         pool.join()
     seconds = time.monotonic() - begin
-    print(f"random SQL against {kind.engine}, seeds {seeds[0]}..{seeds[-1] + 1}: {total} ({seconds:.0f} s)", flush=True)
+    what = f"random SQL against {kind.engine}, seeds {seeds[0]}..{seeds[-1] + 1}"
+    print(f"{what}: {total.outcomes.total()} cases: {total} ({seconds:.0f} s)", flush=True)
     return not total.failures
 
 
@@ -212,6 +217,7 @@ def arguments(engine: str) -> argparse.Namespace:
     parser.add_argument("--only", type=int, metavar="N", help="this query of each seed alone")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="seeds played at a time [default: 1]")
     parser.add_argument("--shrink", type=float, default=SHRINK_SECONDS, metavar="SECONDS", help="to look for a smaller query")
+    parser.add_argument("--most", type=int, default=10**6, metavar="N", help="failures after which it stops")
     parser.add_argument("--coscan", type=Path, default=COSCAN, help="the program [default: that of the target directory]")
     return parser.parse_args()
 
@@ -220,4 +226,4 @@ def run(kind: Kind) -> int:
     """Runs a campaign as the command line says. Returns its exit status."""
     said = arguments(kind.engine)
     options = Options(said.coscan, said.queries, said.only, said.shrink)
-    return 0 if check(kind, said.seeds, options, said.jobs) else 1
+    return 0 if check(kind, said.seeds, options, said.jobs, said.most) else 1

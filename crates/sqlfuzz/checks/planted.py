@@ -1,0 +1,145 @@
+"""Faults that the comparisons must find: each takes the mend of one fault out of the program.
+
+    python3 -m checks.planted                     # all of them
+    python3 -m checks.planted nan-bounds --more 5 # this one, in five times as many cases
+
+`planted/answers.txt` has a line for each: its name, the comparisons that must find it, the file below `crates`, the code
+with the expression in {{ }}, and the wrong expression. All are planted in one scratch checkout of the last commit, and
+`COSCAN_PLANTED` names the one that is switched on. Every step of `coscan_upstream::STEPS` is left out once, too.
+
+For each fault the number of cases is printed after which a comparison finds it. A fault that none finds is a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from .packages import TARGET
+
+CRATES = Path(__file__).resolve().parents[2]
+LIST = CRATES / "sqlfuzz/planted/answers.txt"
+STEPS = CRATES / "upstream/src/session.rs"
+SWITCH = """
+pub(crate) fn planted(name: &str) -> bool {
+    std::env::var("COSCAN_PLANTED").is_ok_and(|planted| planted == name)
+}
+"""
+#: The comparisons: the module, and the seeds in which a fault is looked for.
+COMPARISONS = {"sql": ("random_sql", 50), "postgresql": ("random_postgresql", 60), "files": ("files", 400)}
+#: The first seed: none that `make test` plays.
+FIRST = 5_000_000
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    comparisons: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    comparisons: Sequence[str]
+    file: str
+    code: str
+    wrong: str
+
+    def planted(self, source: str) -> str:
+        """Returns the source with the fault behind its switch."""
+        before, right, after = re.fullmatch(r"(.*?)\{\{(.*)\}\}(.*)", self.code).groups()
+        switched = f'{before}(if crate::planted("{self.name}") {{ {self.wrong} }} else {{ {right} }}){after}'
+        if before + right + after not in source:
+            sys.exit(f"{self.name} no longer applies: {self.file} has no {before}{right}{after}")
+        return source.replace(before + right + after, switched, 1)
+
+
+def lines() -> list[Line]:
+    parts = [line.split("\t") for line in LIST.read_text().splitlines()]
+    return [Line(name, comparisons.split(","), file, code, wrong) for name, comparisons, file, code, wrong in parts]
+
+
+def faults() -> list[Fault]:
+    steps = dict.fromkeys(re.findall(r'^ +file: "(.*)",$', STEPS.read_text(), re.MULTILINE))
+    return [Fault(line.name, line.comparisons) for line in lines()] + [Fault(step, ["postgresql", "sql"]) for step in steps]
+
+
+def sources() -> dict[str, str]:
+    """Returns the changed files, by their paths below `crates`."""
+    changed: dict[str, str] = {}
+    for line in lines():
+        changed[line.file] = line.planted(changed.get(line.file) or (CRATES / line.file).read_text())
+    steps = str(STEPS.relative_to(CRATES))
+    left_out = "for step in STEPS.iter().filter(|step| !crate::planted(step.file)) {"
+    changed[steps] = changed.get(steps, STEPS.read_text()).replace("for step in STEPS {", left_out, 1)
+    for library in {f"{file.split('/')[0]}/src/lib.rs" for file in changed}:
+        changed[library] = changed.get(library, (CRATES / library).read_text()) + SWITCH
+    return changed
+
+
+def built() -> Path:
+    """Builds the program with all faults in a scratch checkout, which stays, so that the next build compiles only what changed."""
+    scratch = TARGET / "planted/answers"
+    scratch.mkdir(parents=True, exist_ok=True)
+    index = {**os.environ, "GIT_INDEX_FILE": str(scratch.with_suffix(".index"))}
+    subprocess.run(["git", f"--work-tree={scratch}", "read-tree", "--reset", "-u", "HEAD"], cwd=CRATES.parent, env=index, check=True)
+    for file, source in sources().items():
+        (scratch / "crates" / file).write_text(source)
+    # Another target directory, whose program no other check takes for its own.
+    target = {**os.environ, "CARGO_TARGET_DIR": str(TARGET / "planted/target")}
+    build = ["cargo", "build", "--config", ".cargo/checked.toml", "--locked", "--release", "--bin", "coscan"]
+    subprocess.run(build, cwd=scratch, env=target, check=True)
+    return TARGET / "planted/target/release/coscan"
+
+
+def found(fault: str, comparison: str, program: Path, more: int) -> str | None:
+    """Returns after how many cases the comparison finds the fault, or `None`."""
+    module, seeds = COMPARISONS[comparison]
+    command = [sys.executable, "-m", f"checks.{module}", "--seeds", f"{FIRST}..{FIRST + seeds * more}", "--jobs", "1"]
+    environment = {**os.environ, "COSCAN_PLANTED": fault}
+    run = subprocess.run(
+        [*command, "--most", "1", "--shrink", "0", "--coscan", str(program)],
+        cwd=CRATES / "sqlfuzz", env=environment, capture_output=True, text=True, check=False,
+    )
+    said = run.stdout + run.stderr
+    cases = re.findall(r": (\d+) cases: ", said)
+    if not cases:
+        return f"{comparison} failed: {said[-400:]}"
+    return f"{comparison} after {cases[-1]} cases" if run.returncode else None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python3 -m checks.planted", description="faults that the comparisons must find")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="these faults [default: all]")
+    parser.add_argument("--more", type=int, default=1, metavar="N", help="N times as many cases")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="faults at a time [default: 2]")
+    parser.add_argument("--coscan", type=Path, help="the program with faults [default: it is built]")
+    said = parser.parse_args()
+    known = faults()
+    if unknown := set(said.names) - {fault.name for fault in known}:
+        parser.error(f"there is no fault {', '.join(sorted(unknown))}")
+    program = said.coscan or built()
+    if wrong := [what for comparison in COMPARISONS if (what := found("", comparison, program, 1))]:
+        print(f"without a fault: {wrong}")
+        return 2
+
+    def look(fault: Fault) -> bool:
+        answers = (found(fault.name, comparison, program, said.more) for comparison in fault.comparisons)
+        first = next((answer for answer in answers if answer), None)
+        print(f"{fault.name}: {first or 'NOT FOUND by ' + ', '.join(fault.comparisons)}", flush=True)
+        return first is not None
+
+    chosen = [fault for fault in known if not said.names or fault.name in said.names]
+    with ThreadPoolExecutor(said.jobs) as pool:
+        return 0 if all(list(pool.map(look, chosen))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
