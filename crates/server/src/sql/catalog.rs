@@ -149,8 +149,12 @@ impl SeenSchema {
 
 /// Returns whether a role sees a table of another catalog: by its whole name, or by that without a version.
 pub(super) fn sees_other(role: &Role, schema: &str, table: &str) -> bool {
-    let without_version = table.rsplit_once('@').map_or(table, |(name, _)| name);
-    [table, without_version].iter().any(|table| role.sees(&format!("{schema}.{table}")))
+    [table, without_version(table)].iter().any(|table| role.sees(&format!("{schema}.{table}")))
+}
+
+/// The name of a table of another catalog without the version or the time after its `@`.
+fn without_version(table: &str) -> &str {
+    table.rsplit_once('@').map_or(table, |(name, _)| name)
 }
 
 #[async_trait]
@@ -165,7 +169,8 @@ impl SchemaProvider for SeenSchema {
         }
         let table = self.inner.table(name).await?;
         if let Some(table) = &table {
-            self.tables.note(&format!("{}.{name}", self.name), table.as_ref());
+            // All versions are in one place. A name for each time that is asked for would need unbounded memory.
+            self.tables.note(&format!("{}.{}", self.name, without_version(name)), table.as_ref());
         }
         Ok(table)
     }
