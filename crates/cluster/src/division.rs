@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use coscan_datafusion::CoscanOptions;
+use coscan_datafusion::{CoscanOptions, only_reads};
 use coscan_upstream::{boxed, without_guards};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -40,7 +40,7 @@ pub(crate) async fn distributed(
     logical: &LogicalPlan,
     state: &SessionState,
 ) -> Result<(Arc<dyn ExecutionPlan>, SessionConfig), Reason> {
-    if !only_reads(query_of(logical)) {
+    if !only_reads(query_of(logical)) || matches!(logical, LogicalPlan::DescribeTable(_)) {
         return Err(Reason::Writes);
     }
     if cluster.members.ready().is_empty() {
@@ -192,21 +192,6 @@ impl Kept {
             _ => None,
         }
     }
-}
-
-/// Returns whether the statement can run twice.
-fn only_reads(logical: &LogicalPlan) -> bool {
-    let writes = |node: &LogicalPlan| {
-        matches!(
-            node,
-            LogicalPlan::Dml(_)
-                | LogicalPlan::Copy(_)
-                | LogicalPlan::Ddl(_)
-                | LogicalPlan::Statement(_)
-                | LogicalPlan::DescribeTable(_)
-        )
-    };
-    !logical.exists(|node| Ok(writes(node))).unwrap_or(true)
 }
 
 /// Returns the query of a statement that workers may run: that of COPY, or the statement.

@@ -46,7 +46,7 @@ pub use session::any_case::AnyCaseSchema;
 pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::{install, with_mended_planning};
 pub use session::layer::{SessionLayer, set_session_layer};
-pub use session::statement::once_in_statement;
+pub use session::statement::{once_in_statement, only_reads};
 pub use shared_result::result_taken_from;
 pub use stores::{EnvironmentStores, SharedStores, store_for, store_with};
 pub use table::lake::folder_url;

@@ -30,6 +30,7 @@ pub mod walk;
 
 pub use boxed::Boxed;
 pub use functions::{Described, aggregate_functions, scalar_functions};
+pub use logical::dependencies::INDEPENDENT_NODE;
 pub use logical::float_extrema::{FloatExtremum, NAMES as FLOAT_EXTREMA};
 pub use logical::join_settings::compares_sorted;
 pub use logical::lasting_casts::digits;

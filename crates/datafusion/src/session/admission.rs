@@ -28,7 +28,7 @@ use crate::load_control::run::About;
 use crate::load_control::{Lender, lender_of};
 use crate::options::CoscanOptions;
 use crate::session::queries;
-use crate::session::statement::planning;
+use crate::session::statement::{only_reads, planning};
 
 /// Limit of the plan text that names a query.
 const TEXT_MAX: usize = 240;
@@ -130,18 +130,6 @@ fn can_be_read_again(plan: &Arc<dyn ExecutionPlan>) -> bool {
 fn is_view(logical: &LogicalPlan) -> bool {
     let is_scan_of_it = |node: &LogicalPlan| matches!(node, LogicalPlan::TableScan(scan) if scan.table_name.table().starts_with(queries::NAME));
     logical.exists(|node| Ok(is_scan_of_it(node))).unwrap_or(false)
-}
-
-/// Returns whether the statement can be run twice.
-fn only_reads(logical: &LogicalPlan) -> bool {
-    !matches!(
-        logical,
-        LogicalPlan::Dml(_)
-            | LogicalPlan::Copy(_)
-            | LogicalPlan::Ddl(_)
-            | LogicalPlan::Statement(_)
-            | LogicalPlan::Extension(_)
-    )
 }
 
 /// Returns the beginning of a plan's text, on one line.

@@ -1,14 +1,29 @@
-//! Facts that the scans of one statement have in common, such as the version of a table.
+//! A statement as a whole: whether it only reads, and facts that its scans have in common, such as the version of a table.
 
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use coscan_upstream::INDEPENDENT_NODE;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::logical_expr::LogicalPlan;
 use tokio::sync::OnceCell;
+
+use crate::shared_subplan::SHARED_SUBPLAN;
 
 tokio::task_local! {
     static COMMON: Mutex<HashMap<usize, Arc<dyn Any + Send + Sync>>>;
+}
+
+/// Returns whether the statement changes nothing, so that it can run twice. A node of another project may change something.
+pub fn only_reads(plan: &LogicalPlan) -> bool {
+    let changes = |node: &LogicalPlan| match node {
+        LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => true,
+        LogicalPlan::Extension(node) => ![INDEPENDENT_NODE, SHARED_SUBPLAN].contains(&node.node.name()),
+        _ => false,
+    };
+    !plan.exists(|node| Ok(changes(node))).unwrap_or(true)
 }
 
 /// Plans a statement. A plan inside of another one belongs to the same statement.
@@ -46,6 +61,23 @@ pub async fn once_in_statement<T: Send + Sync + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coscan_upstream::sql;
+    use datafusion::prelude::SessionContext;
+
+    #[tokio::test]
+    async fn a_statement_that_writes_anywhere_does_not_only_read() {
+        let ctx = SessionContext::new();
+        let file = std::env::temp_dir().join("coscan-only-reads.csv");
+        for (statement, reads) in [
+            ("SELECT 1", true),
+            ("EXPLAIN ANALYZE SELECT 1", true),
+            (&format!("COPY (SELECT 1) TO '{}'", file.display()), false),
+            (&format!("EXPLAIN ANALYZE COPY (SELECT 1) TO '{}'", file.display()), false),
+        ] {
+            let frame = sql(&ctx, statement).await.expect(statement);
+            assert_eq!(only_reads(frame.logical_plan()), reads, "{statement}");
+        }
+    }
 
     #[tokio::test]
     async fn a_value_is_made_once_in_a_statement() {

@@ -12,4 +12,5 @@ mod node;
 mod planner;
 mod repeated;
 
+pub(crate) use node::SHARED_SUBPLAN;
 pub(crate) use planner::SubplanPlanner;

@@ -18,6 +18,9 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use super::exec::{SharedSubplan, Subplan};
 
+/// The name of the node in plans.
+pub(crate) const SHARED_SUBPLAN: &str = "SharedSubplan";
+
 /// One use of a shared subplan.
 #[derive(Debug)]
 pub(super) struct SharedSubplanNode {
@@ -53,7 +56,7 @@ impl Hash for SharedSubplanNode {
 
 impl UserDefinedLogicalNodeCore for SharedSubplanNode {
     fn name(&self) -> &str {
-        "SharedSubplan"
+        SHARED_SUBPLAN
     }
 
     fn inputs(&self) -> Vec<&LogicalPlan> {

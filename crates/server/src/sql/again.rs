@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 
-use coscan_datafusion::{engine_error, with_account};
+use coscan_datafusion::{engine_error, only_reads, with_account};
 use coscan_engine::EngineError;
 use coscan_upstream::execute_logical_plan;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
@@ -125,19 +124,4 @@ impl Execution {
         }
         again
     }
-}
-
-/// Returns true if the plan changes nothing, so that it can run twice.
-fn only_reads(plan: &LogicalPlan) -> bool {
-    let changes = |node: &LogicalPlan| {
-        matches!(
-            node,
-            LogicalPlan::Ddl(_)
-                | LogicalPlan::Dml(_)
-                | LogicalPlan::Copy(_)
-                | LogicalPlan::Statement(_)
-                | LogicalPlan::Extension(_)
-        )
-    };
-    !plan.exists(|node| Ok(changes(node))).unwrap_or(true)
 }

@@ -98,6 +98,9 @@ fn has_keys(plan: &LogicalPlan) -> Result<bool> {
     })
 }
 
+/// The name of the node that emits the rows of its input without dependencies between columns.
+pub const INDEPENDENT_NODE: &str = "Independent";
+
 /// Emits the rows of its input, without dependencies between columns.
 #[derive(Debug)]
 struct Independent {
@@ -139,7 +142,7 @@ impl Hash for Independent {
 
 impl UserDefinedLogicalNodeCore for Independent {
     fn name(&self) -> &str {
-        "Independent"
+        INDEPENDENT_NODE
     }
 
     fn inputs(&self) -> Vec<&LogicalPlan> {
