@@ -32,8 +32,8 @@ pub(crate) fn planted(name: &str) -> bool {
     std::env::var("COSCAN_PLANTED").is_ok_and(|planted| planted == name)
 }
 """
-#: The comparisons: the module, and the seeds in which a fault is looked for.
-COMPARISONS = {"sql": ("random_sql", 50), "postgresql": ("random_postgresql", 60), "files": ("files", 400)}
+#: The comparisons: the module, and the seeds in which a fault is looked for; `None` for every change of a footer.
+COMPARISONS = {"sql": ("random_sql", 30), "postgresql": ("random_postgresql", 30), "changes": ("files", None), "files": ("files", 120)}
 #: The first seed: none that `make test` plays.
 FIRST = 5_000_000
 
@@ -102,10 +102,11 @@ def built() -> Path:
 def found(fault: str, comparison: str, program: Path, more: int) -> str | None:
     """Returns after how many cases the comparison finds the fault, or `None`."""
     module, seeds = COMPARISONS[comparison]
-    command = [sys.executable, "-m", f"checks.{module}", "--seeds", f"{FIRST}..{FIRST + seeds * more}", "--jobs", "1"]
+    which = ["--seeds", f"{FIRST}..{FIRST + seeds * more}", "--most", "1"] if seeds else ["--changes"]
+    command = [sys.executable, "-m", f"checks.{module}", *which, "--jobs", "1"]
     environment = {**os.environ, "COSCAN_PLANTED": fault}
     run = subprocess.run(
-        [*command, "--most", "1", "--shrink", "0", "--coscan", str(program)],
+        [*command, "--shrink", "0", "--coscan", str(program)],
         cwd=CRATES / "sqlfuzz", env=environment, capture_output=True, text=True, check=False,
     )
     said = run.stdout + run.stderr

@@ -43,6 +43,7 @@ def options_of(arguments: Sequence[str], coscan: Path) -> argparse.Namespace:
         metavar="MODE",
         help=f"these modes of {', '.join(MODES)} [default: {MODES_OF_SEED} of them, drawn]",
     )
+    parser.add_argument("--changes", action="store_true", help="every change of a footer, made to one table, and nothing else")
     parser.add_argument("--golden", action="store_true", help="the files that are kept, in turn")
     parser.add_argument("--write-golden", action="store_true", help="write the files that are kept again, and nothing else")
     parser.add_argument("--build-writers", action="store_true", help="build the writers for --apart, and nothing else")
@@ -63,6 +64,8 @@ def run(arguments: Sequence[str], coscan: Path) -> int:
     if options.write_golden:
         golden.write_all()
         return 0
+    if options.changes:
+        return 1 if changes(options) else 0
     if options.seeds is not None:
         return 0 if campaign(options) else 1
     from . import tests
@@ -78,7 +81,7 @@ def run(arguments: Sequence[str], coscan: Path) -> int:
 
 def changes(options: argparse.Namespace) -> list[str]:
     """Makes every change of footers to one table. Returns the failures as text."""
-    player, failures = Player(Program(options.coscan.resolve()), FOLDER / "changes"), []
+    player, failures = Player(Program(options.coscan.resolve()), FOLDER / str(os.getpid())), []
     cases = each_change.cases()
     for at in range(0, len(cases), BATCH):
         failures += player.play(cases[at : at + BATCH])

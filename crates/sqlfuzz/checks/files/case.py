@@ -130,11 +130,11 @@ def build(case: Case, folder: Path, oracle: Oracle) -> World:
 
 def is_as_meant(path: Path, file: File, is_one_of_several: bool = False) -> bool:
     """Returns whether the file has the intended rows before its footer is changed. Some writers lack a type and write
-    another.
+    another. pyarrow 26 does not read all that it writes: a map in pages of a few bytes may lack its last row.
 
     Files of one table may have types that differ only in width.
     """
-    if file.writer == KEPT or legacy_types.is_needed(file.rows.schema) or file.writer == PYARROW and not is_one_of_several:
+    if file.writer == KEPT or legacy_types.is_needed(file.rows.schema):
         return True
     try:
         read = read_rows(path, file)

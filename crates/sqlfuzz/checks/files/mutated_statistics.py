@@ -68,9 +68,10 @@ OLD_WRITERS = [
 
 @mutation(weight=5)
 def deprecated_bounds(footer: Footer, draw: random.Random, rows: pa.Table) -> bool:
-    """Bounds in the deprecated fields alone, where bytes and unsigned numbers were compared as signed."""
+    """Bounds as writers compared them that took bytes and unsigned numbers for signed. They are in the deprecated fields alone, or
+    a program has copied them to the new ones."""
     chunks = chosen_chunks(footer, draw, lambda chunk, leaf: leaf.is_flat() and has_statistics(chunk, leaf))
-    done = False
+    done, copied = False, draw.random() < 0.3
     for number, chunk, leaf in chunks:
         low, high = signed_bounds(footer, number, leaf, rows)
         if low is None:
@@ -78,9 +79,12 @@ def deprecated_bounds(footer: Footer, draw: random.Random, rows: pa.Table) -> bo
         fields = f.statistics(chunk)
         drop_bounds(fields)
         fields[f.OLD_MIN], fields[f.OLD_MAX] = f.binary(low), f.binary(high)
+        if copied:
+            fields[f.MIN], fields[f.MAX] = f.binary(low), f.binary(high)
         done = True
     if done:
-        footer.fields.pop(f.COLUMN_ORDERS, None)
+        if not copied:
+            footer.fields.pop(f.COLUMN_ORDERS, None)
         footer.set_created_by(draw.choice(OLD_WRITERS[:-1] if has_gaps(footer) else OLD_WRITERS))
     return done
 
@@ -188,11 +192,29 @@ def miscounted_nulls(footer: Footer, draw: random.Random, _rows: pa.Table) -> bo
 
 @mutation()
 def impossible_null_count(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
-    """An impossible count says nothing: -1 means "not known" in parquet-mr."""
+    """An impossible count says nothing: -1 means "not known" in parquet-mr, and there are no more nulls than values."""
     chunks = chosen_chunks(footer, draw, has_statistics)
     for _, chunk, _ in chunks:
-        f.statistics(chunk)[f.NULL_COUNT] = f.i64(draw.choice([-1, -1, -5]))
+        f.statistics(chunk)[f.NULL_COUNT] = f.i64(draw.choice([-1, -1, -5, 10**6, 10**6]))
     return bool(chunks)
+
+
+@mutation(weight=3)
+def exchanged_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
+    """The least value in the place of the greatest one. A lower bound above the upper one says nothing."""
+    chunks = chosen_chunks(footer, draw, has_bounds)
+    chunks = [each for each in chunks if len(set(map(str, bounds_of(each[1])))) == 2]
+    for _, chunk, _ in chunks:
+        fields = f.statistics(chunk)
+        low, high = bounds_of(chunk)
+        drop_bounds(fields)
+        fields[f.MIN], fields[f.MAX] = f.binary(high), f.binary(low)
+    return bool(chunks)
+
+
+def bounds_of(chunk) -> tuple[bytes, bytes]:
+    fields = f.statistics(chunk)
+    return get(fields, f.MIN, b""), get(fields, f.MAX, b"")
 
 
 @mutation()

@@ -48,8 +48,9 @@ class Questions:
     def __init__(self, draw: random.Random, table: Table, values: dict[str, list], other: Table | None = None):
         self.draw, self.table, self.values, self.other = draw, table, values, other
         self.types = table.kinds()
-        # Rows are mostly requested in an order that they have.
-        self.favourites = [file.order.column for file in table.files if file.order] or [NUMBER]
+        #: The orders of files. Rows are often requested in one of them.
+        self.orders = {file.order.column: file.order for file in table.files if file.order}
+        self.favourites = list(self.orders) or [NUMBER]
         self.ordered = [column for column, type in self.types.items() if is_ordered(type)]
 
     def drawn(self, count: int) -> list[Question]:
@@ -85,7 +86,7 @@ class Questions:
         return ", ".join(map(self.name, [*self.types, *([KEY] if self.table.has_key else [])]))
 
     def any_column(self, ordered: bool = True) -> str:
-        if self.draw.random() < 0.25:
+        if self.draw.random() < (0.4 if self.orders else 0.25):
             return self.draw.choice(self.favourites)
         choices = self.ordered if ordered else list(self.types)
         others = [column for column in choices if column != NUMBER]
@@ -170,6 +171,9 @@ class Questions:
         return f"{'count' if function == 'sum' else function}({name})"
 
     def order(self, column: str) -> str:
+        own = self.orders.get(column)
+        if own and self.draw.random() < 0.6:
+            return f"{self.name(column)}{' DESC' if own.descending else ''} NULLS {'FIRST' if own.nulls_first else 'LAST'}"
         how = f"{self.draw.choice(['', ' DESC'])} NULLS {self.draw.choice(['FIRST', 'LAST'])}"
         return f"{self.name(column)}{how}"
 
