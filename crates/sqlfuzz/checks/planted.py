@@ -32,8 +32,8 @@ pub(crate) fn planted(name: &str) -> bool {
     std::env::var("COSCAN_PLANTED").is_ok_and(|planted| planted == name)
 }
 """
-#: The comparisons: the module, and the seeds in which a fault is looked for; `None` for every change of a footer.
-COMPARISONS = {"sql": ("random_sql", 30), "postgresql": ("random_postgresql", 30), "changes": ("files", None), "files": ("files", 120)}
+#: The comparisons: the module, and the seeds in which a fault is looked for; `None` for files that are not drawn.
+COMPARISONS = {"sql": ("random_sql", 30), "postgresql": ("random_postgresql", 30), "fixed": ("files", None), "files": ("files", 120)}
 #: The first seed: none that `make test` plays.
 FIRST = 5_000_000
 
@@ -102,7 +102,7 @@ def built() -> Path:
 def found(fault: str, comparison: str, program: Path, more: int) -> str | None:
     """Returns after how many cases the comparison finds the fault, or `None`."""
     module, seeds = COMPARISONS[comparison]
-    which = ["--seeds", f"{FIRST}..{FIRST + seeds * more}", "--most", "1"] if seeds else ["--changes"]
+    which = ["--seeds", f"{FIRST}..{FIRST + seeds * more}", "--most", "1"] if seeds else ["--fixed"]
     command = [sys.executable, "-m", f"checks.{module}", *which, "--jobs", "1"]
     environment = {**os.environ, "COSCAN_PLANTED": fault}
     run = subprocess.run(
@@ -113,7 +113,9 @@ def found(fault: str, comparison: str, program: Path, more: int) -> str | None:
     cases = re.findall(r": (\d+) cases: ", said)
     if not cases:
         return f"{comparison} failed: {said[-400:]}"
-    return f"{comparison} after {cases[-1]} cases" if run.returncode else None
+    if not run.returncode:
+        return None
+    return f"{comparison} after {cases[-1]} cases" if seeds else f"{comparison} files"
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ digits beyond a type, output as JSON.
 from __future__ import annotations
 
 import json
+import math
 import resource
 import shutil
 import subprocess
@@ -18,12 +19,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..compare import Row, difference, without_order
+from ..compare import Row, difference, in_total_order, without_order
 from . import footer as f
 from .footer import Footer
+from .mutated_layout import PAGE_MAXES, PAGE_MINS, put_index, set_nan_bounds
 from .program import MODES, Program, Refused
+from .thrift import read_struct
 
-MODES_OF_FIXED = ["default", "cooperative", "pushdown", "one partition"]
+MODES_OF_FIXED = ["default", "cooperative", "pushdown", "points", "one partition"]
 #: Limit of the time for all of six thousand columns, relative to one of them. Normal is three times; it is twelve times
 #: if names are built for each comparison of two columns.
 TIMES_FOR_ALL = 8
@@ -93,12 +96,54 @@ def column_that_files_lack(folder: Path) -> None:
     pq.write_table(pa.table({"k": list(range(7, 100)), "z": [1] * 93}), folder / "f3.parquet")
 
 
+def write_sorted(folder: Path, groups: list[list], type: pa.DataType) -> None:
+    """Writes row groups that are declared to be sorted, with nulls at their ends."""
+    with pq.ParquetWriter(folder / "0.parquet", pa.schema([("a", type)]), sorting_columns=[pq.SortingColumn(0)]) as writer:
+        for values in groups:
+            writer.write_table(pa.table({"a": pa.array(values, type)}))
+
+
+def nulls_between_sorted_groups(folder: Path) -> None:
+    write_sorted(folder, [[1, 2, None], [3, 4]], pa.int64())
+
+
+def nan_as_the_least_value(folder: Path) -> None:
+    write_sorted(folder, [[math.nan, 1.0, 2.0, 3.0]], pa.float64())
+
+
 def groups_sorted_by_themselves(folder: Path) -> None:
-    with pq.ParquetWriter(
-        folder / "0.parquet", pa.schema([("a", pa.int64())]), sorting_columns=[pq.SortingColumn(0)]
-    ) as writer:
-        for values in ([1, 5, 9], [2, 3, 4], [0, 6, 7]):
-            writer.write_table(pa.table({"a": values}))
+    write_sorted(folder, [[1, 5, 9], [2, 3, 4], [0, 6, 7]], pa.int64())
+
+
+def only_the_first_group_sorted(folder: Path) -> None:
+    write_sorted(folder, [[1, 2], [4, 3]], pa.int64())
+    footer = Footer(folder / "0.parquet")
+    footer.groups()[1].pop(f.SORTING)
+    footer.save()
+
+
+def nan_in_pages(folder: Path) -> None:
+    values = [1.0, math.nan, 2.0, 3.0]
+    options = {"write_page_index": True, "write_batch_size": 2, "data_page_size": 1, "use_dictionary": False}
+    pq.write_table(pa.table({"a": values}), folder / "0.parquet", **options)
+
+
+def nan_bounds_of_pages(folder: Path) -> None:
+    nan_in_pages(folder)
+    footer = Footer(folder / "0.parquet")
+    for _, chunk, leaf in footer.chunks():
+        offsets, pages = (read_struct(bytes(footer.body), f.get(chunk, of))[0] for of in (f.OFFSET_INDEX, f.COLUMN_INDEX))
+        set_nan_bounds(pages, leaf, (PAGE_MINS, PAGE_MAXES))
+        put_index(footer, chunk, offsets, pages)
+    footer.save()
+
+
+def no_dictionary_at_zero(folder: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 2]}), folder / "0.parquet", use_dictionary=False)
+    footer = Footer(folder / "0.parquet")
+    for _, chunk, _ in footer.chunks():
+        f.metadata(chunk)[f.DICTIONARY_PAGE] = f.i64(0)
+    footer.save()
 
 
 FIXED = [
@@ -114,6 +159,12 @@ FIXED = [
     ),
     Fixed("a column that files lack", column_that_files_lack, "SELECT min(k), max(k) FROM t", [(7, 4999)], runs=5),
     Fixed("a column that files lack", column_that_files_lack, "SELECT min(k), max(k) FROM t WHERE z = 1", [(7, 4999)], runs=5),
+    Fixed("nulls between sorted groups", nulls_between_sorted_groups, "SELECT a FROM t ORDER BY a", [(1,), (2,), (3,), (4,), (None,)]),
+    Fixed("NaN as the least value", nan_as_the_least_value, "SELECT a FROM t ORDER BY a", [(1.0,), (2.0,), (3.0,), (("NaN",),)]),
+    Fixed("only the first group sorted", only_the_first_group_sorted, "SELECT a FROM t ORDER BY a", [(1,), (2,), (3,), (4,)]),
+    Fixed("NaN in pages", nan_in_pages, "SELECT count(*) FROM t WHERE a > 2.5", [(2,)]),
+    Fixed("NaN bounds of pages", nan_bounds_of_pages, "SELECT count(*) FROM t WHERE a < 2.5", [(2,)]),
+    Fixed("no dictionary at zero", no_dictionary_at_zero, "SELECT a FROM t", [(1,), (2,)]),
     Fixed("groups sorted by themselves", groups_sorted_by_themselves, "SELECT a FROM t ORDER BY a LIMIT 2", [(0,), (1,)]),
 ]
 
@@ -135,7 +186,8 @@ def wrong(fixed: Fixed, program: Program, folder: Path) -> list[str]:
             if isinstance(given, Refused):
                 words = None if fixed.may_refuse and fixed.may_refuse in str(given) else str(given)
             else:
-                found_other = difference(without_order(fixed.right), given)
+                right = in_total_order(fixed.right) if "ORDER BY" in fixed.statement else without_order(fixed.right)
+                found_other = difference(right, given)
                 words = str(found_other).replace("DuckDB", "right") if found_other else None
             if words:
                 found.append(f"{fixed.name}, mode {mode}: {fixed.statement} over {folder}\n  {words}")

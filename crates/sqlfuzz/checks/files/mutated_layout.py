@@ -149,16 +149,20 @@ def page_index_changed(footer: Footer, draw: random.Random, _rows: pa.Table) -> 
             for page in get(offsets, PAGE_LOCATIONS)[1]:
                 page[1] = f.i64(get(page, 1) + draw.choice([0, 1 << 30]))
         elif leaf.physical() in (f.FLOAT, f.DOUBLE):
-            nan = b"\x00\x00\xc0\x7f" if leaf.physical() == f.FLOAT else b"\x00\x00\x00\x00\x00\x00\xf8\x7f"
-            empty = get(pages, NULL_PAGES)[1]
-            for field in draw.choice([(PAGE_MINS,), (PAGE_MAXES,), (PAGE_MINS, PAGE_MAXES)]):
-                pages[field] = (LIST, (f.BINARY, [b"" if none else nan for none in empty]))
-            pages[BOUNDARY_ORDER] = f.i32(0)
+            set_nan_bounds(pages, leaf, draw.choice([(PAGE_MINS,), (PAGE_MAXES,), (PAGE_MINS, PAGE_MAXES)]))
         else:
             continue
         put_index(footer, chunk, offsets, pages)
         done = True
     return done
+
+
+def set_nan_bounds(pages: f.Struct, leaf: f.Leaf, fields: tuple[int, ...]) -> None:
+    nan = b"\x00\x00\xc0\x7f" if leaf.physical() == f.FLOAT else b"\x00\x00\x00\x00\x00\x00\xf8\x7f"
+    empty = get(pages, NULL_PAGES)[1]
+    for field in fields:
+        pages[field] = (LIST, (f.BINARY, [b"" if none else nan for none in empty]))
+    pages[BOUNDARY_ORDER] = f.i32(0)
 
 
 @mutation(weight=1)

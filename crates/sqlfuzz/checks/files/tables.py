@@ -24,12 +24,13 @@ KEY = "p"
 
 @dataclass(frozen=True)
 class Order:
-    """The order of rows in a row group, and whether its metadata declare it."""
+    """The order of rows in a row group, and whether its metadata declare it. Writers take NaN for the greatest value, or the least."""
 
     column: str
     descending: bool
     nulls_first: bool
     is_claimed: bool
+    nan_is_least: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ def draw_table(draw: random.Random, name: str) -> Table:
     places = list(range(size))
     if order and draw.random() < 0.5:
         places = in_order(places, columns[order.column], order)
+        if draw.random() < 0.4:
+            places = with_nulls_between(draw, places, columns[order.column])
     cuts = cut(draw, places, draw.choice([1, 1, 1, 2, 3, 4]))
     has_key = len(cuts) > 1 and draw.random() < 0.2
     files = tuple(draw_file(draw, at, chosen, kinds, columns, order, len(cuts), has_key) for at, chosen in enumerate(cuts))
@@ -95,23 +98,32 @@ def draw_values(draw: random.Random, kind: Kind, size: int) -> list:
     return [None if draw.random() < share else value for value in values]
 
 
-def sort_key(value) -> tuple:
-    """Returns a sort key in which NaN is the greatest."""
-    return (1, 0) if isinstance(value, float) and math.isnan(value) else (0, value)
+def sort_key(value, nan_is_least: bool = False) -> tuple:
+    """Returns a sort key in which NaN is the greatest value, or the least."""
+    return (-1 if nan_is_least else 1, 0) if isinstance(value, float) and math.isnan(value) else (0, value)
 
 
 def draw_order(draw: random.Random, kinds: dict[str, Kind]) -> Order | None:
     if draw.random() < 0.5:
         return None
     column = draw.choice([column for column, kind in kinds.items() if kind.is_ordered])
-    return Order(column, draw.random() < 0.3, draw.random() < 0.5, draw.random() < 0.7)
+    return Order(column, draw.random() < 0.3, draw.random() < 0.5, draw.random() < 0.7, draw.random() < 0.3)
 
 
 def in_order(places: list[int], values: list, order: Order) -> list[int]:
     nulls = [place for place in places if values[place] is None]
     others = [place for place in places if values[place] is not None]
-    others.sort(key=lambda place: sort_key(values[place]), reverse=order.descending)
+    others.sort(key=lambda place: sort_key(values[place], order.nan_is_least), reverse=order.descending)
     return nulls + others if order.nulls_first else others + nulls
+
+
+def with_nulls_between(draw: random.Random, places: list[int], values: list) -> list[int]:
+    """Returns the places with those of nulls anywhere: row groups follow each other by their values, and have nulls at their ends."""
+    spread = [place for place in places if values[place] is not None]
+    for place in places:
+        if values[place] is None:
+            spread.insert(draw.randint(0, len(spread)), place)
+    return spread
 
 
 def cut(draw: random.Random, places: list[int], parts: int) -> list[list[int]]:
