@@ -146,6 +146,49 @@ def no_dictionary_at_zero(folder: Path) -> None:
     footer.save()
 
 
+def a_group_without_bounds(folder: Path) -> None:
+    """The first row group has the least value and no bounds, as pyarrow writes them for texts of several KB."""
+    with pq.ParquetWriter(folder / "0.parquet", pa.schema([("a", pa.string())])) as writer:
+        writer.write_table(pa.table({"a": ["b", "c"]}))
+        writer.write_table(pa.table({"a": ["m", "n"]}))
+    footer = Footer(folder / "0.parquet")
+    group, chunk, _ = next(iter(footer.chunks()))
+    assert group == 0
+    for field in (f.MIN, f.MAX, f.OLD_MIN, f.OLD_MAX):
+        f.statistics(chunk).pop(field, None)
+    footer.save()
+
+
+def truncated_bounds(folder: Path) -> None:
+    """Bounds that say that they are no values."""
+    pq.write_table(pa.table({"a": ["abcdef", "xyzzy"]}), folder / "0.parquet")
+    footer = Footer(folder / "0.parquet")
+    for _, chunk, _ in footer.chunks():
+        fields = f.statistics(chunk)
+        fields[f.MIN], fields[f.MAX] = f.binary(b"ab"), f.binary(b"xz")
+        fields[f.MIN_EXACT] = fields[f.MAX_EXACT] = (1, False)
+        for field in (f.OLD_MIN, f.OLD_MAX):
+            fields.pop(field, None)
+    footer.save()
+
+
+def unsigned_beside_signed(folder: Path) -> None:
+    pq.write_table(pa.table({"a": pa.array([-1], pa.int32())}), folder / "0.parquet")
+    pq.write_table(pa.table({"a": pa.array([4294967295], pa.uint32())}), folder / "1.parquet")
+
+
+def a_required_column_that_a_file_lacks(folder: Path) -> None:
+    required = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
+    pq.write_table(pa.table({"a": [1], "b": [1]}, schema=required), folder / "0.parquet")
+    pq.write_table(pa.table({"b": [2]}), folder / "1.parquet")
+
+
+def sorted_files_with_nulls(folder: Path) -> None:
+    for at, values in enumerate(([1, 2, None], [3, 4])):
+        table = pa.table({"a": pa.array(values, pa.int64())})
+        pq.write_table(table, folder / f"{at}.parquet", sorting_columns=[pq.SortingColumn(0)])
+
+
 FIXED = [
     Fixed("two columns of one name", two_of_a_name, "SELECT * FROM t", [(1, 10, 100), (2, 20, 200)], may_refuse="v"),
     Fixed("no columns", no_columns, "SELECT count(*) FROM t", [(3,)]),
@@ -165,6 +208,11 @@ FIXED = [
     Fixed("NaN in pages", nan_in_pages, "SELECT count(*) FROM t WHERE a > 2.5", [(2,)]),
     Fixed("NaN bounds of pages", nan_bounds_of_pages, "SELECT count(*) FROM t WHERE a < 2.5", [(2,)]),
     Fixed("no dictionary at zero", no_dictionary_at_zero, "SELECT a FROM t", [(1,), (2,)]),
+    Fixed("a group without bounds", a_group_without_bounds, "SELECT min(a), max(a) FROM t", [("b", "n")]),
+    Fixed("truncated bounds", truncated_bounds, "SELECT min(a), max(a) FROM t", [("abcdef", "xyzzy")]),
+    Fixed("unsigned beside signed", unsigned_beside_signed, "SELECT a FROM t", [(-1,), (4294967295,)]),
+    Fixed("a required column that a file lacks", a_required_column_that_a_file_lacks, "SELECT b FROM t WHERE a IS NULL", [(2,)]),
+    Fixed("sorted files with nulls", sorted_files_with_nulls, "SELECT a FROM t ORDER BY a", [(1,), (2,), (3,), (4,), (None,)]),
     Fixed("groups sorted by themselves", groups_sorted_by_themselves, "SELECT a FROM t ORDER BY a LIMIT 2", [(0,), (1,)]),
 ]
 
