@@ -1,5 +1,6 @@
 //! Every fault in the folders `planted` of this crate, coscan-datafusion, coscan-engine and coscan-tier must
-//! apply to the current code. Then `planted/run.sh` can prove that the fuzzer, or a test, finds it.
+//! apply to the current code. Then `planted/run.sh` can prove that the fuzzer, or a test, finds it, and
+//! `checks/planted.py` that a comparison with another engine does.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,7 +27,6 @@ fn every_planted_fault_applies() {
 /// A line has a name, a file, the code with the expression in `{{ }}`, and the wrong expression.
 #[test]
 fn every_listed_fault_applies() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (list, sources) in [
         ("datafusion/tests/planted/faults.txt", "datafusion/src"),
         ("datafusion/tests/planted/shared_results.txt", "datafusion/src"),
@@ -40,21 +40,40 @@ fn every_listed_fault_applies() {
         ("engine/tests/planted/faults.txt", "engine/src"),
         ("tier/planted/faults.txt", "tier/src"),
     ] {
-        let faults = std::fs::read_to_string(crates.join(list)).expect(list);
-        assert!(faults.lines().count() >= 5, "{list}");
-        // All are applied to one checkout.
-        let mut planted = HashMap::new();
-        for fault in faults.lines() {
-            let parts: Vec<_> = fault.split('\t').collect();
-            let [name, file, code, _] = parts[..] else { panic!("{list}: {fault}") };
-            let source: &mut String = planted
-                .entry(file)
-                .or_insert_with(|| std::fs::read_to_string(crates.join(sources).join(file)).expect(file));
-            let (before, rest) = code.split_once("{{").expect(fault);
-            let (right, after) = rest.split_once("}}").expect(fault);
-            let code = format!("{before}{right}{after}");
-            assert!(source.contains(&code), "{name} of {list} no longer applies: {file} has no {code}");
-            *source = source.replacen(&code, &format!("{before}planted{after}"), 1);
-        }
+        all_apply(list, sources, |parts| {
+            let &[name, file, code, _] = parts else { return None };
+            Some([name, file, code])
+        });
+    }
+}
+
+/// A line also has the comparisons with other engines that must find the fault.
+#[test]
+fn every_fault_for_other_engines_applies() {
+    all_apply("sqlfuzz/planted/answers.txt", "", |parts| {
+        let &[name, comparisons, file, code, _] = parts else { return None };
+        let known = |one: &str| ["fixed", "files", "sql", "postgresql"].contains(&one);
+        assert!(comparisons.split(',').all(known), "{name}: {comparisons}");
+        Some([name, file, code])
+    });
+}
+
+/// All faults of a list are applied to one checkout. `read` returns the name, the file and the code of a line.
+fn all_apply(list: &str, sources: &str, read: for<'a> fn(&[&'a str]) -> Option<[&'a str; 3]>) {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let faults = std::fs::read_to_string(crates.join(list)).expect(list);
+    assert!(faults.lines().count() >= 5, "{list}");
+    let mut planted = HashMap::new();
+    for fault in faults.lines() {
+        let parts: Vec<_> = fault.split('\t').collect();
+        let Some([name, file, code]) = read(&parts) else { panic!("{list}: {fault}") };
+        let source: &mut String = planted
+            .entry(file.to_owned())
+            .or_insert_with(|| std::fs::read_to_string(crates.join(sources).join(file)).expect(file));
+        let (before, rest) = code.split_once("{{").expect(fault);
+        let (right, after) = rest.split_once("}}").expect(fault);
+        let code = format!("{before}{right}{after}");
+        assert!(source.contains(&code), "{name} of {list} no longer applies: {file} has no {code}");
+        *source = source.replacen(&code, &format!("{before}planted{after}"), 1);
     }
 }
