@@ -35,7 +35,9 @@ pub use logical::float_extrema::{FloatExtremum, NAMES as FLOAT_EXTREMA};
 pub use logical::join_settings::compares_sorted;
 pub use logical::lasting_casts::digits;
 pub use overflow::{CheckedSum, with_all_digits};
-pub use physical::guards::{cannot_fail, compares, guarded, predicates_in_turn, with_guards, without_guards};
+pub use physical::guards::{
+    cannot_fail, compares, guarded, predicates_in_turn, safest_first, with_guards, without_guards,
+};
 pub use physical::output_properties::{UnclaimedExec, unclaimed};
 pub use physical::sorted_inputs::sorted_inputs;
 pub use session::{PHYSICAL_RULES, STEPS, Step, with_mended_planner, with_mended_rules};

@@ -4,13 +4,13 @@
 //! a slice, and their bits are combined. This copies no row. Conjuncts over texts and other values of
 //! variable length come last. If few rows are left, they read only these (`conditions.rs`).
 //!
-//! Conjuncts that may fail follow one after the other, each on the rows that the earlier ones left. So a
+//! Conjuncts that may fail follow one after the other, the safest first, each on the rows that the earlier ones left. So a
 //! conjunct still guards the next one, as in `b <> 0 AND a / b > 1`.
 
 use std::sync::Arc;
 
 use coscan_operators::{Part, searched_likes};
-use coscan_upstream::{cannot_fail, guarded};
+use coscan_upstream::{cannot_fail, guarded, safest_first};
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::filter_record_batch;
@@ -29,7 +29,7 @@ use crate::file::shared_answers::Conjunct;
 pub(crate) struct RowFilter {
     /// Conjuncts that cannot fail; first those over values of fixed length.
     total: Vec<Condition>,
-    /// Conjuncts that may fail, in their order.
+    /// Conjuncts that may fail, in their order. Those that only fail if a file's values do not fit the table's type come first.
     partial: Vec<Arc<dyn PhysicalExpr>>,
     /// The requested schema of batches.
     schema: SchemaRef,
@@ -60,9 +60,12 @@ impl RowFilter {
             if cannot_fail(&over_batch, batch_schema) {
                 conditions.condition(&conjunct)?.add_to(&mut total);
             } else {
-                partial.push(searched_likes(guarded(over_batch, batch_schema)?.data)?);
+                partial.push(over_batch);
             }
         }
+        let partial = safest_first(partial, batch_schema).into_iter();
+        let partial = partial.map(|conjunct| searched_likes(guarded(conjunct, batch_schema)?.data));
+        let partial = partial.collect::<Result<_>>()?;
         total.sort_by_key(Condition::is_over_texts);
         Ok(RowFilter { total, partial, schema: Arc::clone(batch_schema) })
     }

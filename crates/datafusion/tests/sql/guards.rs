@@ -91,6 +91,33 @@ async fn scans_and_listings_keep_guards() {
     }
 }
 
+/// The types of files differ, so that columns of some are cast to the table's types.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_of_several_types_guard_others() {
+    for small in ["0", "1MB"] {
+        let few = FewRows::with_small_tables(small).await;
+        few.coscan.sql("SET datafusion.execution.parquet.pushdown_filters = true").await.expect("a setting");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().display();
+        for (file, text, number) in [(0, "Dictionary(Int32, Utf8)", "Int16"), (1, "LargeUtf8", "Int64")] {
+            let row = |i: i32, k: i32, t: &str| {
+                format!("SELECT {i} AS i, arrow_cast({k}, '{number}') AS k, arrow_cast('{t}', '{text}') AS t")
+            };
+            let rows = [row(file * 3 + 1, 0, "a"), row(file * 3 + 2, 3, "x"), row(file * 3 + 3, 4, "b")]
+                .join(" UNION ALL ");
+            let copy = format!("COPY ({rows}) TO '{path}/{file}.parquet' STORED AS PARQUET");
+            few.coscan.sql(&copy).await.expect(&copy).collect().await.expect(&copy);
+        }
+        few.coscan.register_parquet("m", &path.to_string()).await.expect("a table");
+        few.assert_right(&[
+            ("SELECT i FROM m WHERE CAST(CASE WHEN t < 'c' THEN '7' ELSE t END AS BIGINT) = 7 AND t < 'c' ORDER BY i", &["1", "3", "4", "6"]),
+            ("SELECT i FROM m WHERE CAST(CASE WHEN t < 'c' THEN '7' ELSE t END AS BIGINT) = 7 AND t IN ('a') ORDER BY i", &["1", "4"]),
+            ("SELECT i FROM m WHERE 12 / k > 3 AND k > 0 ORDER BY i", &["2", "5"]),
+        ])
+        .await;
+    }
+}
+
 #[tokio::test]
 async fn datafusion_is_still_wrong() {
     FewRows::open().await.assert_wrong_in_datafusion(WRONG_IN_DATAFUSION).await;

@@ -4,8 +4,8 @@
 //! batch, unless the first one is true for few or no rows. It turns a CASE over conditions into AND and OR, so
 //! CASE is no guard either. It also moves a projection that computes `a / b` below the filter on `b`.
 //!
-//! - A filter evaluates conjuncts that cannot fail first. Each of the others is evaluated for the rows that the
-//!   conjuncts before it left.
+//! - A filter evaluates conjuncts that cannot fail first, also if they compare columns that are cast to a wider type. Each of
+//!   the others is evaluated for the rows that the conjuncts before it left.
 //! - AND and OR evaluate an operand that may fail for the rows that the first operand leaves open
 //!   ([`open_rows`]). Conditions in keys of sorts and in window functions are in projections
 //!   (`logical/computed_keys`).
@@ -39,7 +39,7 @@ use datafusion::physical_plan::joins::{
 };
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr, try_embed_projection};
 
-pub use self::cannot_fail::{cannot_fail, compares};
+pub use self::cannot_fail::{cannot_fail, compares, safest_first};
 use self::open_rows::OpenRows;
 pub use self::sent::{with_guards, without_guards};
 use super::node_rule::NodeRule;
@@ -67,7 +67,7 @@ pub fn predicates_in_turn(predicate: &Expr, schema: &Schema) -> Result<Vec<Expr>
     let conjuncts = split_conjunction(predicate).into_iter().cloned();
     let (total, partial): (Vec<_>, Vec<_>) = conjuncts.partition(|of| cannot_fail(of, schema));
     let total = (!total.is_empty()).then(|| Ok(conjunction(total)));
-    let partial = partial.into_iter().map(|of| guarded(of, schema).data());
+    let partial = safest_first(partial, schema).into_iter().map(|of| guarded(of, schema).data());
     total.into_iter().chain(partial).collect()
 }
 
@@ -242,7 +242,7 @@ fn of_join_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
     let schema = filter.schema();
     let conjuncts = split_conjunction(filter.expression()).into_iter().cloned();
     let (mut conjuncts, partial): (Vec<_>, Vec<_>) = conjuncts.partition(|of| cannot_fail(of, schema));
-    conjuncts.extend(partial);
+    conjuncts.extend(safest_first(partial, schema));
     let condition = guarded(conjunction(conjuncts), schema)?;
     let with = |condition| JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(schema));
     Ok(condition.transformed.then(|| with(condition.data)))
