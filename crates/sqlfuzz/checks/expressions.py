@@ -131,10 +131,18 @@ class Expressions:
         return part(f"{self.column(scope, 't')} {self.maybe('NOT ')}LIKE '{pattern}'")
 
     def in_list(self, scope: Scope, _depth: int) -> Part:
-        column, negated = self.column(scope, "kvwi"), self.maybe("NOT ")
-        values = [str(self.draw.randint(-2, 9)) for _ in range(self.draw.randint(1, 5))]
-        null = ", NULL" if self.draw.random() < 0.3 else ""
-        return part(f"{column} {negated}IN ({', '.join(values)}{null})")
+        """Draws a list of values, or two lists for one column."""
+        column = self.column(scope, "kvwi")
+
+        def drawn() -> str:
+            values = [str(self.draw.randint(-2, 9)) for _ in range(self.draw.randint(1, 5))]
+            null = ", NULL" if self.draw.random() < 0.3 else ""
+            return f"{column} {self.maybe('NOT ')}IN ({', '.join(values)}{null})"
+
+        first = drawn()
+        if self.draw.random() < 0.2:
+            return part(f"({first}{self.draw.choice([' AND ', ' OR '])}{drawn()})", simpler=first)
+        return part(first)
 
     def dated(self, scope: Scope, _depth: int) -> Part:
         how = self.draw.choice(["<", ">=", "=", "<>"])
@@ -156,7 +164,9 @@ class Expressions:
     def cast(self, scope: Scope, _depth: int) -> Part:
         """A number with fewer digits, compared."""
         how, digits = self.draw.choice(COMPARISONS), self.draw.choice([0, 1, 2])
-        return part(f"CAST({self.column(scope, 'w')} AS DECIMAL(23,{digits})) {how} {self.constant()}")
+        form = self.draw.choice(["CAST({} AS DECIMAL(23,{}))", "CAST({} AS DECIMAL(23,{}))", "round({}, {})", "round({}, 3 - {})"])
+        other = self.draw.choice([self.constant(), self.constant(), self.column(scope, "w")])
+        return part(f"{form.format(self.column(scope, 'w'), digits)} {how} {other}")
 
     def truth(self, scope: Scope, _depth: int) -> Part:
         return part(self.draw.choice(["{}", "NOT {}", "coalesce({}, true)", "{} IS NOT TRUE"]).format(self.column(scope, "o")))

@@ -101,7 +101,9 @@ class Queries(Windows):
         kinds = [self.kind() for _ in range(self.draw.choice([0, 1, 1, 2]))]
         keys = [self.value(scope, kind, 1) for kind in kinds]
         if keys and self.draw.random() < 0.07:
-            keys[0] = part("(", self.with_subquery(scope), ")", simpler=self.column(scope, "v"))
+            # Names of such keys may be equal.
+            for at in range(self.draw.randint(1, len(keys))):
+                keys[at] = part("(", self.with_subquery(scope), ")", simpler=self.column(scope, "v"))
         written = Scope(tuple(each for each in scope.columns if each[0] in map(str, keys)))
         aggregates = [self.aggregate(scope) for _ in range(self.draw.randint(1, 3))]
         having = optional(" HAVING ", self.having(scope, written)) if self.draw.random() < 0.3 else part("")
