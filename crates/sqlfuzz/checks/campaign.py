@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -183,21 +183,13 @@ def judge(kind: Kind, options: Options, case: Case, at: int, sides: Sides, wante
 def check(kind: Kind, seeds: Sequence[int], options: Options, jobs: int = 1, most: int = 10**6) -> bool:
     """Runs the seeds, up to a number of failures, and prints the outcomes. Returns whether nothing failed."""
     begin, total = time.monotonic(), Tally()
-    played: Iterator[Tally] = map(partial(play, kind, options), seeds)
-    pool = multiprocessing.get_context("fork").Pool(jobs) if jobs > 1 else None
-    if pool:
-        played = pool.imap(partial(play, kind, options), seeds)
-    for tally in played:
-        total.add(tally)
-        for failure in tally.failures:
-            print(failure, flush=True)
-        if len(total.failures) >= most:
-            break
-    if pool and len(total.failures) >= most:
-        pool.terminate()
-    elif pool:
-        pool.close()
-        pool.join()
+    with multiprocessing.get_context("fork").Pool(jobs) if jobs > 1 else nullcontext() as pool:
+        for tally in (pool.imap if pool else map)(partial(play, kind, options), seeds):
+            total.add(tally)
+            for failure in tally.failures:
+                print(failure, flush=True)
+            if len(total.failures) >= most:
+                break
     seconds = time.monotonic() - begin
     what = f"random SQL against {kind.engine}, seeds {seeds[0]}..{seeds[-1] + 1}"
     print(f"{what}: {total.outcomes.total()} cases: {total} ({seconds:.0f} s)", flush=True)

@@ -59,9 +59,14 @@ class Line:
         """Returns the source with the fault behind its switch."""
         before, right, after = re.fullmatch(r"(.*?)\{\{(.*)\}\}(.*)", self.code).groups()
         switched = f'{before}(if crate::planted("{self.name}") {{ {self.wrong} }} else {{ {right} }}){after}'
-        if before + right + after not in source:
-            sys.exit(f"{self.name} no longer applies: {self.file} has no {before}{right}{after}")
-        return source.replace(before + right + after, switched, 1)
+        return replaced(source, before + right + after, switched, f"{self.name} in {self.file}")
+
+
+def replaced(source: str, right: str, wrong: str, what: str) -> str:
+    """Returns the source with other code in the first place that has this code."""
+    if right not in source:
+        sys.exit(f"{what} no longer applies: there is no {right}")
+    return source.replace(right, wrong, 1)
 
 
 def lines() -> list[Line]:
@@ -82,7 +87,7 @@ def sources() -> dict[str, str]:
         changed[line.file] = line.planted(changed.get(line.file) or (CRATES / line.file).read_text())
     steps = str(STEPS.relative_to(CRATES))
     left_out = "for step in STEPS.iter().filter(|step| !crate::planted(step.file)) {"
-    changed[steps] = changed.get(steps, STEPS.read_text()).replace("for step in STEPS {", left_out, 1)
+    changed[steps] = replaced(changed.get(steps, STEPS.read_text()), "for step in STEPS {", left_out, "leaving out a step")
     for library in {f"{file.split('/')[0]}/src/lib.rs" for file in changed}:
         changed[library] = changed.get(library, (CRATES / library).read_text()) + SWITCH
     return changed
@@ -103,6 +108,10 @@ def built() -> Path:
     return TARGET / "planted/target/release/coscan"
 
 
+class Broken(Exception):
+    """A comparison ended without a count of its cases."""
+
+
 def found(fault: str, comparison: str, program: Path, more: int) -> str | None:
     """Returns after how many cases the comparison finds the fault, or `None`."""
     module, seeds = COMPARISONS[comparison]
@@ -116,7 +125,7 @@ def found(fault: str, comparison: str, program: Path, more: int) -> str | None:
     said = run.stdout + run.stderr
     cases = re.findall(r": (\d+) cases: ", said)
     if not cases:
-        return f"{comparison} failed: {said[-400:]}"
+        raise Broken(f"{comparison}: {said[-400:]}")
     if not run.returncode:
         return None
     return f"{comparison} after {cases[-1]} cases" if seeds else f"{comparison} files"
@@ -139,7 +148,11 @@ def main() -> int:
 
     def look(fault: Fault) -> bool:
         answers = (found(fault.name, comparison, program, said.more) for comparison in fault.comparisons)
-        first = next((answer for answer in answers if answer), None)
+        try:
+            first = next((answer for answer in answers if answer), None)
+        except Broken as broken:
+            print(f"{fault.name}: BROKEN, {broken}", flush=True)
+            return False
         print(f"{fault.name}: {first or 'NOT FOUND by ' + ', '.join(fault.comparisons)}", flush=True)
         return first is not None
 

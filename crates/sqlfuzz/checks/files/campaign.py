@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import time
 import unittest
 from collections import Counter
@@ -78,7 +79,10 @@ def run(arguments: Sequence[str], coscan: Path) -> int:
 
 def not_drawn(options: argparse.Namespace) -> list[str]:
     """Plays the files that are not drawn, and every change of a footer. Returns the failures as text."""
-    wrong = fixed.check(Program(options.coscan.resolve()), FOLDER / f"fixed-{os.getpid()}")
+    folder = FOLDER / f"fixed-{os.getpid()}"
+    wrong = fixed.check(Program(options.coscan.resolve()), folder)
+    if not wrong:
+        shutil.rmtree(folder)
     print(*wrong, f"files that are not drawn: {len(wrong)} wrong", sep="\n", flush=True)
     return wrong + changes(options)
 

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 from ..compare import Row, difference, in_total_order, without_order
 from . import footer as f
 from .footer import Footer
-from .mutated_layout import PAGE_MAXES, PAGE_MINS, put_index, set_nan_bounds
+from .mutated_layout import PAGE_MAXES, PAGE_MINS, page_index, put_index, set_nan_bounds
+from .mutated_statistics import drop_bounds
 from .program import MODES, Program, Refused
-from .thrift import read_struct
 
 MODES_OF_FIXED = ["default", "cooperative", "pushdown", "points", "one partition"]
 #: Limit of the time for all of six thousand columns, relative to one of them. Normal is three times; it is twelve times
@@ -132,7 +132,7 @@ def nan_bounds_of_pages(folder: Path) -> None:
     nan_in_pages(folder)
     footer = Footer(folder / "0.parquet")
     for _, chunk, leaf in footer.chunks():
-        offsets, pages = (read_struct(bytes(footer.body), f.get(chunk, of))[0] for of in (f.OFFSET_INDEX, f.COLUMN_INDEX))
+        offsets, pages = page_index(footer, chunk)
         set_nan_bounds(pages, leaf, (PAGE_MINS, PAGE_MAXES))
         put_index(footer, chunk, offsets, pages)
     footer.save()
@@ -154,8 +154,7 @@ def a_group_without_bounds(folder: Path) -> None:
     footer = Footer(folder / "0.parquet")
     group, chunk, _ = next(iter(footer.chunks()))
     assert group == 0
-    for field in (f.MIN, f.MAX, f.OLD_MIN, f.OLD_MAX):
-        f.statistics(chunk).pop(field, None)
+    drop_bounds(f.statistics(chunk))
     footer.save()
 
 
@@ -165,10 +164,9 @@ def truncated_bounds(folder: Path) -> None:
     footer = Footer(folder / "0.parquet")
     for _, chunk, _ in footer.chunks():
         fields = f.statistics(chunk)
+        drop_bounds(fields)
         fields[f.MIN], fields[f.MAX] = f.binary(b"ab"), f.binary(b"xz")
         fields[f.MIN_EXACT] = fields[f.MAX_EXACT] = (1, False)
-        for field in (f.OLD_MIN, f.OLD_MAX):
-            fields.pop(field, None)
     footer.save()
 
 

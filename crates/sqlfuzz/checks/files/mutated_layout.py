@@ -118,8 +118,7 @@ def pages_missing_from_index(footer: Footer, draw: random.Random, _rows: pa.Tabl
     halves = draw.choice([("offset",), ("column",), ("offset", "column")])
     at, done = draw.choice([0, -1]), False
     for _, chunk, _ in chosen_chunks(footer, draw, has_page_index):
-        offsets = read_struct(bytes(footer.body), get(chunk, f.OFFSET_INDEX))[0]
-        pages = read_struct(bytes(footer.body), get(chunk, f.COLUMN_INDEX))[0]
+        offsets, pages = page_index(footer, chunk)
         if len(get(offsets, PAGE_LOCATIONS)[1]) < 2:
             continue
         if "offset" in halves:
@@ -139,8 +138,7 @@ def page_index_changed(footer: Footer, draw: random.Random, _rows: pa.Table) -> 
     how, done = draw.choice(["no null counts", "no order", "not a number", "places"]), False
     footer.has_gaps = True
     for _, chunk, leaf in chosen_chunks(footer, draw, has_page_index):
-        offsets = read_struct(bytes(footer.body), get(chunk, f.OFFSET_INDEX))[0]
-        pages = read_struct(bytes(footer.body), get(chunk, f.COLUMN_INDEX))[0]
+        offsets, pages = page_index(footer, chunk)
         if how == "no null counts":
             pages.pop(PAGE_NULL_COUNTS, None)
         elif how == "no order":
@@ -155,6 +153,12 @@ def page_index_changed(footer: Footer, draw: random.Random, _rows: pa.Table) -> 
         put_index(footer, chunk, offsets, pages)
         done = True
     return done
+
+
+def page_index(footer: Footer, chunk: f.Struct) -> tuple[f.Struct, f.Struct]:
+    """Returns the places of a chunk's pages, and their statistics."""
+    offsets, pages = (read_struct(bytes(footer.body), get(chunk, of))[0] for of in (f.OFFSET_INDEX, f.COLUMN_INDEX))
+    return offsets, pages
 
 
 def set_nan_bounds(pages: f.Struct, leaf: f.Leaf, fields: tuple[int, ...]) -> None:

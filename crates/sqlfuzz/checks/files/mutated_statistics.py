@@ -158,7 +158,7 @@ def cut_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     chunks = [each for each in chunks if f.CONVERTED not in each[2].element or get(each[2].element, f.CONVERTED) == 0]
     for _, chunk, _ in chunks:
         fields = f.statistics(chunk)
-        low, high = get(fields, f.MIN, b""), get(fields, f.MAX, b"")
+        low, high = bounds_of(chunk)
         drop_bounds(fields)
         fields[f.MIN] = f.binary(low[:length])
         greater = next_after(high[:length])
@@ -203,13 +203,15 @@ def impossible_null_count(footer: Footer, draw: random.Random, _rows: pa.Table) 
 def exchanged_bounds(footer: Footer, draw: random.Random, _rows: pa.Table) -> bool:
     """The least value in the place of the greatest one. A lower bound above the upper one says nothing."""
     chunks = chosen_chunks(footer, draw, has_bounds)
-    chunks = [each for each in chunks if len(set(map(str, bounds_of(each[1])))) == 2]
+    done = False
     for _, chunk, _ in chunks:
-        fields = f.statistics(chunk)
         low, high = bounds_of(chunk)
-        drop_bounds(fields)
-        fields[f.MIN], fields[f.MAX] = f.binary(high), f.binary(low)
-    return bool(chunks)
+        if low != high:
+            fields = f.statistics(chunk)
+            drop_bounds(fields)
+            fields[f.MIN], fields[f.MAX] = f.binary(high), f.binary(low)
+            done = True
+    return done
 
 
 def bounds_of(chunk) -> tuple[bytes, bytes]:

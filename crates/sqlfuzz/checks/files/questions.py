@@ -173,9 +173,10 @@ class Questions:
     def order(self, column: str) -> str:
         own = self.orders.get(column)
         if own and self.draw.random() < 0.6:
-            return f"{self.name(column)}{' DESC' if own.descending else ''} NULLS {'FIRST' if own.nulls_first else 'LAST'}"
-        how = f"{self.draw.choice(['', ' DESC'])} NULLS {self.draw.choice(['FIRST', 'LAST'])}"
-        return f"{self.name(column)}{how}"
+            descending, nulls_first = own.descending, own.nulls_first
+        else:
+            descending, nulls_first = self.draw.choice([False, True]), self.draw.choice([True, False])
+        return f"{self.name(column)}{' DESC' if descending else ''} NULLS {'FIRST' if nulls_first else 'LAST'}"
 
     def limit(self, share: float = 1) -> str:
         return f" LIMIT {self.draw.choice([1, 1, 2, 5, 20])}" if self.draw.random() < share else ""
