@@ -13,7 +13,9 @@ use anyhow::{Context, anyhow, ensure};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use coscan_cluster::Cluster;
-use coscan_datafusion::{AnyCaseSchema, CoscanContext, default_query_memory, with_account};
+use coscan_datafusion::{
+    AnyCaseSchema, CoscanContext, StoreRequests, default_query_memory, store_requests, with_account,
+};
 use coscan_engine::{Engine, LimitedStore, LoadSeen, QueryAccount, TokenBucket};
 use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers, plain_addresses};
 use datafusion::common::DataFusionError;
@@ -346,8 +348,19 @@ impl Session {
                 store.gap_bytes >> 10
             )
         };
+        let prices = &coscan.engine.config().store_prices;
+        let cost = |of: StoreRequests| {
+            let StoreRequests { store, reads, lists, bytes, .. } = &of;
+            let price = prices.of(store, *reads, *lists, *bytes);
+            let price = price.map_or_else(String::new, |dollars| format!(", {dollars:.6} dollars"));
+            format!(
+                "\n{store}: {reads} reads, {lists} lists and writes, {:.1} MB{price}",
+                *bytes as f64 / 1e6
+            )
+        };
         let devices = coscan.engine.devices().into_iter().map(line);
-        devices.chain(coscan.engine.stores().into_iter().map(store)).collect()
+        let stores = coscan.engine.stores().into_iter().map(store);
+        devices.chain(stores).chain(store_requests().into_iter().map(cost)).collect()
     }
 
     /// Ends a recording of events, if there is one, after all events are written.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use coscan_core::{ConfigError, Policy};
 
+use crate::io::prices::StorePrices;
+
 /// The settings of an [`Engine`](crate::Engine).
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineConfig {
@@ -50,6 +52,8 @@ pub struct EngineConfig {
     pub device_probe: Duration,
     /// The settings that a device's profile decides.
     pub by_profile: ByProfile,
+    /// Prices of stores, to show what reading them costs.
+    pub store_prices: StorePrices,
     /// The target size of chunks in encoded bytes. Row groups of at least one and a half times this size are
     /// cut into chunks of about this size, at split points. Small row groups are read together, up to a
     /// sixteenth of it. They are read further ahead, up to a quarter of it per scan. With zero, none of this.
@@ -161,6 +165,7 @@ impl EngineConfig {
             device_profiles: Vec::new(),
             device_probe: Duration::ZERO,
             by_profile: ByProfile::default(),
+            store_prices: StorePrices::default(),
             chunk_bytes: CHUNK_BYTES,
             slice_rows: 8192,
             stall_after: Duration::from_secs(1),

@@ -68,6 +68,7 @@ pub use io::level::Why;
 pub use io::limit::{Granted, TokenBucket};
 pub use io::limited_store::{Limited, LimitedStore};
 pub use io::object::Object;
+pub use io::prices::StorePrices;
 pub use io::same::Quirks;
 pub use io::usage::{DeviceUse, StoreUse};
 pub use io::wrapped_store::{Reads, WrappedStore};

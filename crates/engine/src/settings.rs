@@ -40,7 +40,7 @@ pub struct Setting {
     pub name: &'static str,
     /// The time at which it may change.
     pub scope: Scope,
-    /// The kind of its values: `BYTES`, `FILES`, `N`, `MS`, `PERCENT`, `BOOL` or `NAME`.
+    /// The kind of its values: `BYTES`, `FILES`, `PRICES`, `N`, `MS`, `PERCENT`, `BOOL` or `NAME`.
     pub value: &'static str,
     /// Its effect, in one sentence without a full stop.
     pub summary: &'static str,

@@ -56,6 +56,19 @@ class PostgresqlQueries(Guards, Queries):
         more = [self.divided, self.guarded] * 3 + [self.over_merged] * 2 + [self.constants, self.mistaken, self.lateral, self.rows]
         return super().forms() + more
 
+    def shapes(self) -> list:
+        return [*super().shapes(), self.series]
+
+    def failing(self) -> list[tuple[str, str]]:
+        of_text = ("CAST(CASE WHEN a.t < 'c' THEN '7' ELSE a.t END AS INTEGER)", "a.t < 'c'")
+        return [*super().failing(), ("a.i / a.v", "a.v <> 0"), ("7 % a.v", "a.v > 0"), of_text]
+
+    def series(self) -> tuple[Part, int]:
+        """Draws a function in FROM whose arguments are computed of constants."""
+        last = self.draw.choice([*CALCULATIONS[:4], "4 + 1", "2147483645::int + 2", "3 * 2"])
+        first = self.draw.choice([f"{last} - 3", "1", f"({last}) - 2", "2147483640::int + 4::int"])
+        return part(f"SELECT count(*), min(g), max(g) FROM (SELECT g FROM generate_series({first}, {last}) s(g) LIMIT 9) x"), 3
+
     def constant(self) -> str:
         """Those with a point are of type numeric in PostgreSQL and of double precision in coscan."""
         return str(self.draw.randint(-3, 12))

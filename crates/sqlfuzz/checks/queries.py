@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from .parts import Part, Query, listed, optional, part
 from .derived import JOINS
 from .scope import Scope
+from .shapes import Shapes
 from .tables import NAMES
-from .windows import Windows
 
 #: The name of a table to which a query refers more than once.
 COMMON = "x"
 
 
-class Queries(Windows):
+class Queries(Shapes):
     """Draws queries."""
 
     def __init__(self, draw: random.Random, odd: Sequence[tuple[str, str]] = ()):
@@ -34,7 +34,7 @@ class Queries(Windows):
         return (
             [self.rows] * 6 + [self.groups] * 4 + [self.over_merged] * 4 + [self.near_the_ends] * 3
             + [self.windows, self.sets, self.top] * 2 + [self.extremes] * 3
-            + [self.nulls, self.grouping_sets, self.distinct_on, self.merged_in_order]
+            + [self.nulls, self.grouping_sets, self.distinct_on, self.merged_in_order] + [self.shaped] * 8
         )
 
     def query(self) -> Query:

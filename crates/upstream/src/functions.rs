@@ -15,8 +15,8 @@ use crate::overflow::{self, CheckedSum};
 
 /// Returns the scalar functions that their name describes.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
-    let functions = [missing_rows::function(), subqueries::single_row::function()];
-    functions.into_iter().map(Arc::new).chain([canonical_floats::function()]).collect()
+    let functions = missing_rows::functions().into_iter().chain([subqueries::single_row::function()]);
+    functions.map(Arc::new).chain([canonical_floats::function()]).collect()
 }
 
 /// Returns the aggregate functions that their name describes. `sum` takes the place of DataFusion's.

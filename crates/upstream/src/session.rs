@@ -35,7 +35,7 @@ use crate::logical::plain_laterals::with_plain_laterals;
 use crate::logical::rounded::with_lasting_round;
 use crate::logical::subqueries::with_subqueries;
 use crate::logical::subquery_columns::with_subquery_columns;
-use crate::overflow::{with_checked_arithmetic, with_checked_constants};
+use crate::overflow::{with_checked_arithmetic, with_checked_constants, with_computed_series};
 use crate::physical::build_sides::{BuildSides, with_build_sides};
 use crate::physical::guards::{with_guarded_conjuncts, with_guarded_operands};
 use crate::physical::output_properties::with_true_claims;
@@ -90,6 +90,13 @@ pub const STEPS: &[Step] = &[
         needs: "literals, while expressions are planned",
         guarantees: "constants that leave their type fail",
         add: Add::Session(with_checked_constants),
+    },
+    Step {
+        file: "overflow/series.rs",
+        rules: &[],
+        needs: "checked constants",
+        guarantees: "series take integers of all types, and fail where the computation of an argument does",
+        add: Add::Session(with_computed_series),
     },
     Step {
         file: "logical/rounded.rs",

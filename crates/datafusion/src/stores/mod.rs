@@ -4,6 +4,7 @@
 pub(crate) mod bounded_store;
 pub(crate) mod presigned;
 pub(crate) mod remote;
+pub(crate) mod requests;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use url::{Position, Url};
 use crate::stores::bounded_store::bounded;
 use crate::stores::presigned::{Queries, QueryConnector, has_query};
 use crate::stores::remote::{RemoteStore, Repeating, no_other_retries};
+use crate::stores::requests::Counted;
 
 /// The stores of a session. An unregistered store is configured from the environment at first use, by
 /// `register_parquet`, `CREATE EXTERNAL TABLE` or `SELECT ... FROM 's3://...'`.
@@ -120,9 +122,10 @@ fn client(
                 let key = name.to_ascii_lowercase().parse();
                 builder = builder.with_config(key.map_err(|_| unknown_option(url, name))?, value);
             }
+            let counted = Counted::new(&url[..Position::BeforePath], $connector);
             let builder = match repeats {
-                true => builder.with_http_connector(Repeating($connector)).with_retry(no_other_retries()),
-                false => builder.with_http_connector($connector),
+                true => builder.with_http_connector(Repeating(counted)).with_retry(no_other_retries()),
+                false => builder.with_http_connector(counted),
             };
             builder.build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
         }};

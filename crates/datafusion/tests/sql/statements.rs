@@ -239,6 +239,11 @@ const QUERIES: &[(&str, &[&str])] = &[
         &["false|true"],
     ),
     (
+        "SELECT (SELECT 1 FROM i WHERE x = 77) IS NULL, (SELECT 'a' FROM i WHERE x = 77) IS NOT NULL,
+         (SELECT y FROM (SELECT 1 AS y FROM i WHERE x = 77) AS s) IS NULL, (SELECT 1 FROM i WHERE x = 5) IS NULL",
+        &["true|false|true|false"],
+    ),
+    (
         "SELECT x FROM i WHERE (x IN (SELECT k FROM g WHERE i.x <= (SELECT min(w) FROM h WHERE h.k = g.v))) OR x IS NULL",
         &["", "1", "2"],
     ),
@@ -284,6 +289,11 @@ const QUERIES: &[(&str, &[&str])] = &[
         &["1099511627776", "3", "4"],
     ),
     ("SELECT g.k, h.w FROM g LEFT JOIN LATERAL (SELECT * FROM h WHERE h.k <> g.v AND h.k IS NULL) h ON g.v > 1 WHERE g.v = 9", &["4|"]),
+    (
+        "SELECT count(*) FILTER (WHERE (SELECT max(k) FROM g) IS NOT NULL), count(*) FILTER (WHERE (SELECT max(w) FROM h WHERE w > 77)
+         IS NOT NULL) FROM i",
+        &["5|0"],
+    ),
     (
         "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM h WHERE h.k = g.k)), count(*) FILTER (WHERE EXISTS (SELECT 1 FROM h
          WHERE h.k = g.v)), sum((SELECT max(w) FROM h WHERE h.k = g.k)), sum((SELECT max(w) FROM h WHERE h.k = g.v)) FROM g",

@@ -152,6 +152,20 @@ pub const ENGINE_SETTINGS: &[EngineSetting] = &[
     },
     EngineSetting {
         about: Setting {
+            name: "store_prices",
+            scope: Scope::Startup,
+            value: "PRICES",
+            summary: "dollars that stores take for a million reads, a million lists and a gigabyte: `s3://=0.4/5/0.09`, separated by commas",
+            default: "none",
+        },
+        set: |config, value| {
+            config.store_prices = value.parse()?;
+            Ok(())
+        },
+        show: |config| config.store_prices.to_string(),
+    },
+    EngineSetting {
+        about: Setting {
             name: "device_probe_ms",
             scope: Scope::Startup,
             value: "MS",

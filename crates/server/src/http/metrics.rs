@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use axum::extract::State as Extract;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use coscan_datafusion::result_taken_from;
-use coscan_engine::{StoreUse, registry as policies};
+use coscan_datafusion::{StoreRequests, result_taken_from, store_requests};
+use coscan_engine::{StorePrices, StoreUse, registry as policies};
 use datafusion::physical_plan::ExecutionPlan;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -200,7 +200,8 @@ impl Collector for Engine {
             let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
             value.encode(metric)?;
         }
-        stores(&mut encoder, &state.engine().stores())
+        stores(&mut encoder, &state.engine().stores())?;
+        requests(&mut encoder, &state.engine().config().store_prices)
     }
 }
 
@@ -217,6 +218,32 @@ fn stores(encoder: &mut DescriptorEncoder, stores: &[StoreUse]) -> fmt::Result {
             let labels = [("store", store.store.as_str()), ("why", store.why.as_str())];
             let value = ConstGauge::new(i64::try_from(value(store)).unwrap_or(i64::MAX));
             value.encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Requests and bytes per store, and their price where it is known.
+fn requests(encoder: &mut DescriptorEncoder, prices: &StorePrices) -> fmt::Result {
+    let stores = store_requests();
+    let reads: fn(&StoreRequests) -> u64 = |store| store.reads;
+    let counts = [
+        ("store_reads", "GET and HEAD requests to a store", reads),
+        ("store_lists", "Lists of a store, and requests that write", |store| store.lists),
+        ("store_bytes", "Bytes that a store's answers announced", |store| store.bytes),
+    ];
+    for (name, help, count) in counts {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for store in &stores {
+            ConstCounter::new(count(store))
+                .encode(family.encode_family(&[("store", store.store.as_str())])?)?;
+        }
+    }
+    let help = "The price of a store's requests and bytes in dollars, by store_prices";
+    let mut family = encoder.encode_descriptor("store_cost_dollars", help, None, MetricType::Counter)?;
+    for StoreRequests { store, reads, lists, bytes, .. } in &stores {
+        if let Some(dollars) = prices.of(store, *reads, *lists, *bytes) {
+            ConstCounter::new(dollars).encode(family.encode_family(&[("store", store.as_str())])?)?;
         }
     }
     Ok(())

@@ -2,6 +2,9 @@
 //!
 //! `(SELECT id FROM t WHERE name = 'x')` is NULL if there is no such row. DataFusion 55 takes it for a value that is never NULL if
 //! the column has none, and `IS NOT NULL` for true. This rule marks the value as one that may be NULL.
+//!
+//! The optimizer computes the mark of a constant, and then knows again that it is never NULL, as in
+//! `(SELECT 1 FROM t WHERE name = 'x') IS NULL`. So a value that is no column of a table gets a volatile mark.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,8 +18,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
-static OPTIONAL: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Optional::new())));
+static OPTIONAL: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(function(Volatility::Immutable)));
+static OPTIONAL_CONSTANT: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(function(Volatility::Volatile)));
 
 /// Adds the rule.
 pub(crate) fn with_missing_rows(mut analyzer: Analyzer) -> Analyzer {
@@ -44,9 +48,12 @@ fn marked(expr: Expr) -> Result<Transformed<Expr>> {
     if schema.fields().iter().all(|field| field.is_nullable()) || has_a_row(&of.subquery) {
         return Ok(Transformed::no(Expr::ScalarSubquery(of)));
     }
-    let values = schema.iter().map(|field| {
+    let is_uncorrelated = of.outer_ref_columns.is_empty();
+    let values = schema.iter().enumerate().map(|(at, field)| {
         let column = Expr::Column(Column::from(field));
-        OPTIONAL.call(vec![column]).alias_qualified(field.0.cloned(), field.1.name())
+        let may_be_constant = is_uncorrelated && !is_stored(&of.subquery, at);
+        let mark = if may_be_constant { &OPTIONAL_CONSTANT } else { &OPTIONAL };
+        mark.call(vec![column]).alias_qualified(field.0.cloned(), field.1.name())
     });
     let values = values.collect::<Vec<_>>();
     let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(of.subquery)).project(values)?.build()?;
@@ -65,9 +72,33 @@ fn has_a_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// The function that marks values which may be NULL.
-pub(crate) fn function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Optional::new())
+/// Whether the column of the plan is one of a table, or an aggregate.
+fn is_stored(plan: &LogicalPlan, at: usize) -> bool {
+    match plan {
+        LogicalPlan::Projection(of) => match of.expr[at].clone().unalias() {
+            Expr::Column(column) => {
+                let column = of.input.schema().maybe_index_of_column(&column);
+                column.is_some_and(|at| is_stored(&of.input, at))
+            }
+            _ => false,
+        },
+        LogicalPlan::SubqueryAlias(of) => is_stored(&of.input, at),
+        LogicalPlan::Filter(of) => is_stored(&of.input, at),
+        LogicalPlan::Sort(of) => is_stored(&of.input, at),
+        LogicalPlan::Limit(of) => is_stored(&of.input, at),
+        LogicalPlan::Aggregate(of) => at >= of.group_expr.len(),
+        LogicalPlan::TableScan(_) => true,
+        _ => false,
+    }
+}
+
+/// The functions that mark values which may be NULL.
+pub(crate) fn functions() -> [ScalarUDF; 2] {
+    [Volatility::Immutable, Volatility::Volatile].map(function)
+}
+
+fn function(volatility: Volatility) -> ScalarUDF {
+    ScalarUDF::new_from_impl(Optional { signature: Signature::any(1, volatility) })
 }
 
 /// Its argument, as a value that may be NULL.
@@ -76,15 +107,12 @@ struct Optional {
     signature: Signature,
 }
 
-impl Optional {
-    fn new() -> Self {
-        Optional { signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
 impl ScalarUDFImpl for Optional {
     fn name(&self) -> &str {
-        "optional"
+        match self.signature.volatility {
+            Volatility::Volatile => "optional_constant",
+            _ => "optional",
+        }
     }
 
     fn signature(&self) -> &Signature {

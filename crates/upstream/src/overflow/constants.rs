@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion, TreeNodeVisitor};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::arithmetic::{Operation, checked};
@@ -76,6 +76,9 @@ impl TreeNodeVisitor<'_> for Computed {
         let value = match expr {
             Expr::Literal(value, _) => {
                 ranges::of_literal(value).and_then(|range| Constant::new(*range.start(), value.data_type()))
+            }
+            Expr::Cast(Cast { field, .. }) => {
+                self.0.pop().and_then(|operand| Constant::new(operand.value, field.data_type().clone()))
             }
             Expr::Negative(_) => self.0.pop().and_then(|operand| Constant::new(-operand.value, operand.of)),
             Expr::BinaryExpr(BinaryExpr { op, .. }) => {

@@ -26,6 +26,7 @@ mod error;
 mod groups;
 mod kernels;
 mod ranges;
+mod series;
 mod sum;
 mod together;
 mod trees;
@@ -47,6 +48,7 @@ use constants::CheckedConstants;
 use digits::checked_cast;
 pub(crate) use digits::named as text;
 pub use digits::with_all_digits;
+pub(crate) use series::with_computed_series;
 pub use sum::CheckedSum;
 use trees::{is_tree, with_checks};
 

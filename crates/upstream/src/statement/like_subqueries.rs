@@ -1,9 +1,9 @@
 //! Subqueries that DataFusion cannot tell apart.
 //!
-//! DataFusion 55 names EXISTS, IN and ANY of any subquery alike, and a scalar subquery by its first column. Two aggregates or
-//! keys that differ only in such subqueries have the same name, and the query is refused. Here each further subquery of
-//! one name is combined with `true`, or wrapped in `coalesce`, which returns its single argument. Equal subqueries
-//! stay equal.
+//! DataFusion 55 names EXISTS, IN and ANY of any subquery alike, and a scalar subquery by its first column, or like all others
+//! within FILTER. Two aggregates or keys that differ only in such subqueries have the same name, and the query is refused. Here
+//! each further subquery of one name is combined with `true`, or wrapped in `coalesce`, which returns its single argument.
+//! Equal subqueries stay equal.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -42,11 +42,11 @@ struct Known(HashMap<String, Vec<String>>);
 
 impl Known {
     fn rename<T: Tree>(&mut self, part: &mut T) -> ControlFlow<()> {
-        visit_mut(part, &mut Renaming { known: self, compared: Vec::new() })
+        visit_mut(part, &mut Renaming { known: self, compared: Vec::new(), filtering: Vec::new() })
     }
 
-    fn told_apart(&mut self, expr: &mut Expr) {
-        if let Some(name) = name(expr) {
+    fn told_apart(&mut self, expr: &mut Expr, name: Option<String>) {
+        if let Some(name) = name {
             let (texts, text) = (self.0.entry(name).or_default(), expr.to_string());
             let at = texts.iter().position(|known| *known == text).unwrap_or_else(|| {
                 texts.push(text);
@@ -61,21 +61,45 @@ struct Renaming<'a> {
     known: &'a mut Known,
     /// The places of subqueries that are compared by ANY or ALL. Wrapped, such a subquery would be an array.
     compared: Vec<*const Expr>,
+    /// The places of scalar subqueries within FILTER.
+    filtering: Vec<*const Expr>,
 }
 
 impl VisitorMut for Renaming<'_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expr {
-            self.compared.push(std::ptr::from_ref(right.as_ref()));
+        match expr {
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+                self.compared.push(std::ptr::from_ref(right.as_ref()));
+            }
+            Expr::Function(Function { filter: Some(filter), .. }) => {
+                visit_mut(filter.as_mut(), &mut Scalars(&mut self.filtering))?;
+            }
+            _ => {}
         }
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if !self.compared.contains(&std::ptr::from_ref(expr)) {
-            self.known.told_apart(expr);
+        let place = std::ptr::from_ref(expr);
+        if !self.compared.contains(&place) {
+            let name = if self.filtering.contains(&place) { Some(String::new()) } else { name(expr) };
+            self.known.told_apart(expr, name);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Collects the places of scalar subqueries.
+struct Scalars<'a>(&'a mut Vec<*const Expr>);
+
+impl VisitorMut for Scalars<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if matches!(expr, Expr::Subquery(_)) {
+            self.0.push(std::ptr::from_ref(expr));
         }
         ControlFlow::Continue(())
     }

@@ -2,7 +2,12 @@
 //!
 //! [`may_be_repeated`] is the table of repetitions. Requests of the engine are sent once. The engine repeats
 //! them within the deadline of the read, and gets status and pause by the [`Answer`] in the request.
+//!
+//! Errors name all of their causes, such as an unknown certificate. Refusals in XML are cut to their code and message.
 
+use std::error::Error;
+use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -67,15 +72,16 @@ impl HttpService for RepeatingService {
                     noting.for_each(|answer| answer.note(status, asked));
                     (may_be_repeated(status), asked)
                 }
-                Err(error) => (is_passing(error.kind()), None),
+                Err(error) => (is_passing(error), None),
             };
             failures += 1;
-            if !again || answer.is_some() || failures >= pause::ATTEMPTS {
-                return outcome;
-            }
             let pause = pause::after(failures).max(asked.unwrap_or(Duration::ZERO));
-            if Instant::now() + pause >= until {
-                return outcome;
+            let is_last = answer.is_some() || failures >= pause::ATTEMPTS || Instant::now() + pause >= until;
+            if !again || is_last {
+                return match outcome {
+                    Ok(response) if response.status().is_client_error() => in_short(response).await,
+                    outcome => outcome.map_err(with_causes),
+                };
             }
             tracing::debug!(uri = %request.uri(), ?pause, "the store fails, asking again");
             tokio::time::sleep(pause).await;
@@ -85,11 +91,54 @@ impl HttpService for RepeatingService {
 
 /// Returns whether another connection may succeed. Writes do not come here, because they have a client of
 /// their own.
-fn is_passing(kind: HttpErrorKind) -> bool {
-    matches!(
-        kind,
-        HttpErrorKind::Connect | HttpErrorKind::Request | HttpErrorKind::Timeout | HttpErrorKind::Interrupted
-    )
+fn is_passing(error: &HttpError) -> bool {
+    use HttpErrorKind::{Connect, Interrupted, Request, Timeout};
+    // A certificate that is not accepted.
+    let is_invalid = |cause: &(dyn Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
+    };
+    matches!(error.kind(), Connect | Request | Timeout | Interrupted) && !causes(error).any(is_invalid)
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&cause| cause.source())
+}
+
+/// An error that shows its causes, of which `reqwest` shows only the first.
+#[derive(Debug)]
+struct Caused(HttpError);
+
+impl fmt::Display for Caused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let causes: Vec<String> = causes(&self.0).map(ToString::to_string).collect();
+        f.write_str(&causes.join(": "))
+    }
+}
+
+impl Error for Caused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+fn with_causes(error: HttpError) -> HttpError {
+    HttpError::new(error.kind(), Caused(error))
+}
+
+/// Cuts the XML of a refusal, which may have several kilobytes, to its code and message.
+async fn in_short(response: HttpResponse) -> Result<HttpResponse, HttpError> {
+    let (head, body) = response.into_parts();
+    let body = body.bytes().await.map_err(with_causes)?;
+    let text = String::from_utf8_lossy(&body);
+    let short = content(&text, "Code").zip(content(&text, "Message"));
+    let short = short.map(|(code, message)| format!("{code}: {message}").into());
+    Ok(HttpResponse::from_parts(head, short.unwrap_or(body).into()))
+}
+
+/// The content of the first element with this name.
+fn content<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
+    rest.split_once(&format!("</{name}>")).map(|(content, _)| content)
 }
 
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
