@@ -201,6 +201,12 @@ cluster-test: tools ## Statements on clusters of workers, which fail, against on
 	$(BUILD)
 	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.cluster $(CLUSTER)
 
+# Go builds the S3 server, which takes ten minutes the first time.
+.PHONY: s3-test
+s3-test: tools ## Queries over a real S3 server with TLS, which stands still, dies and gets other objects (half a minute)
+	$(BUILD)
+	@cd crates/sqlfuzz && CARGO_TARGET_DIR=$(abspath $(CARGO_TARGET_DIR)) python3 -m checks.s3
+
 # Writers and readers from Python come into an environment below the target directory. FILES takes the options of
 # `python3 -m checks.files --help` in crates/sqlfuzz, for instance --seeds 0..10000.
 .PHONY: files-test

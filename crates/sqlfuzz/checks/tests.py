@@ -6,12 +6,14 @@ import datetime
 import random
 import tempfile
 import unittest
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
 from . import dashboards
 from .compare import Answer, Row, difference, in_total_order, without_order
 from .parts import Query, listed, optional, part, shrink
+from .in_duckdb import DuckDb
 from .differences import FLOAT8, INT4, INT8, NUMERIC, TEXT
 from .postgresql_queries import PostgresqlQueries
 from .random_sql import KIND
@@ -107,6 +109,29 @@ class Shrinking(unittest.TestCase):
     def test_without_time_nothing_is_left_out(self):
         query = Query(part("SELECT 1", optional(" WHERE true")))
         self.assertEqual(shrink(query, lambda less: True, seconds=0), query)
+
+
+class Shapes(unittest.TestCase):
+    def test_each_shape_has_answers(self):
+        """DuckDB answers most queries of a shape, some of them with rows, and with the number of columns that is stated."""
+        import duckdb
+
+        rows, refused = Counter(), Counter()
+        for seed in range(4):
+            with duckdb.connect(config={"threads": 1}) as database:
+                for table in KIND.draw(seed, 0).tables:
+                    database.execute(table.create)
+                engine, queries = DuckDb(database), KIND.queries(random.Random(seed))
+                for shape in queries.shapes() * 5:
+                    body, columns = shape()
+                    answer = engine.ask(Query(body))
+                    if isinstance(answer, Answer) and answer.rows():
+                        self.assertEqual(len(answer.rows()[0]), columns, str(body))
+                        rows[shape.__name__] += 1
+                    refused[shape.__name__] += not isinstance(answer, Answer)
+        for shape in queries.shapes():
+            self.assertGreater(rows[shape.__name__], 2, shape.__name__)
+            self.assertLess(refused[shape.__name__], 15, shape.__name__)
 
 
 class Files(unittest.TestCase):

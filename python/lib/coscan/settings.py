@@ -41,6 +41,10 @@ class Settings(TypedDict, total=False):
     """Profiles of devices by `coscan device probe`, separated by commas: they decide how those are read. Default:
     none."""
 
+    store_prices: int | float | str | None
+    """Dollars that stores take for a million reads, a million lists and a gigabyte: `s3://=0.4/5/0.09`, separated by
+    commas. Default: none."""
+
     device_probe_ms: int | float | str | None
     """Milliseconds for which a device without a profile may be measured when it is first read; 0: never. Default:
     0."""

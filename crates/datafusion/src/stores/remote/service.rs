@@ -79,7 +79,9 @@ impl HttpService for RepeatingService {
             let is_last = answer.is_some() || failures >= pause::ATTEMPTS || Instant::now() + pause >= until;
             if !again || is_last {
                 return match outcome {
-                    Ok(response) if response.status().is_client_error() => in_short(response).await,
+                    Ok(answer) if answer.status().is_client_error() || answer.status().is_server_error() => {
+                        in_short(answer).await
+                    }
                     outcome => outcome.map_err(with_causes),
                 };
             }
@@ -93,11 +95,14 @@ impl HttpService for RepeatingService {
 /// their own.
 fn is_passing(error: &HttpError) -> bool {
     use HttpErrorKind::{Connect, Interrupted, Request, Timeout};
-    // A certificate that is not accepted.
-    let is_invalid = |cause: &(dyn Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
-    };
-    matches!(error.kind(), Connect | Request | Timeout | Interrupted) && !causes(error).any(is_invalid)
+    let is_final = |cause: &(dyn Error + 'static)| cause.downcast_ref().is_some_and(is_invalid);
+    matches!(error.kind(), Connect | Request | Timeout | Interrupted) && !causes(error).any(is_final)
+}
+
+/// Whether the other side sent something invalid, such as a certificate that is not accepted. An error may be wrapped in others.
+fn is_invalid(error: &io::Error) -> bool {
+    let wrapped = error.get_ref().and_then(|inner| inner.downcast_ref());
+    error.kind() == io::ErrorKind::InvalidData || wrapped.is_some_and(is_invalid)
 }
 
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

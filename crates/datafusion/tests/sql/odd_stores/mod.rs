@@ -7,7 +7,7 @@ mod server;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_datafusion::CoscanContext;
+use coscan_datafusion::{CoscanContext, store_requests};
 use datafusion::common::Result;
 use datafusion::prelude::ParquetReadOptions;
 
@@ -176,10 +176,33 @@ async fn what_is_not_there_or_not_done_is_said_at_once() {
     assert!(requests <= 2 && text.contains("t.parquet") && !text.contains("PROPFIND"), "{requests}: {text}");
     let (requests, text) = asked(Oddities { busy: oddities::Busy::Always(501), ..PLAIN }).await;
     assert!(requests <= 4 && text.contains("501"), "{requests}: {text}");
+    assert!(text.contains("Odd: as asked") && !text.contains("Detail"), "{text}");
     // Reads that begin before the first answer find out that conditions are refused. Later reads use none.
     let (plain, _) = asked(PLAIN).await;
     for conditions in CONDITIONS {
         let (requests, text) = asked(Oddities { conditions, ..PLAIN }).await;
         assert!(requests <= 2 * plain && text == sum(0).to_string(), "{conditions:?}, {requests}: {text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_are_counted_by_store() {
+    for listed in [false, true] {
+        let (server, address) = Server::start(Oddities { listed, ..PLAIN }, versions()).await;
+        answer(&address, listed).await.expect("an answer");
+        let counted = store_requests().into_iter().find(|of| of.store == address).expect(&address);
+        assert_eq!(counted.reads + counted.lists, server.requests(), "{counted:?}");
+        assert_eq!(counted.lists > 0, listed, "{counted:?}");
+        let object = versions()[0].len() as u64;
+        assert!((object..2 * object).contains(&counted.bytes), "{counted:?}, of {object} bytes");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cause_of_a_failed_connection_is_said() {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", socket.local_addr().expect("an address"));
+    drop(socket);
+    let error = answer(&address, false).await.expect_err("no server").to_string();
+    assert!(error.contains("Connection refused"), "{error}");
 }

@@ -97,7 +97,11 @@ impl Server {
             return plain(&format!("{status} Busy"), retry_after.unwrap_or(""));
         }
         if let Busy::Always(status) = odd.busy {
-            return plain(&format!("{status} No"), "");
+            let body = format!(
+                "<Error><Code>Odd</Code><Message>as asked</Message><Detail>{number}</Detail></Error>"
+            );
+            let head = format!("HTTP/1.1 {status} No\r\ncontent-length: {}\r\n\r\n", body.len());
+            return (head, if request.method == "HEAD" { Vec::new() } else { body.into() });
         }
         if request.method == "PROPFIND" {
             return self.list(request);
