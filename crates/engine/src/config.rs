@@ -1,11 +1,13 @@
 //! The configuration of an engine. This module reads neither the environment nor files; hosts do that.
 
+pub(crate) mod prices;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use coscan_core::{ConfigError, Policy};
 
-use crate::io::prices::StorePrices;
+use self::prices::StorePrices;
 
 /// The settings of an [`Engine`](crate::Engine).
 #[derive(Clone, Debug, PartialEq)]

@@ -48,6 +48,7 @@ mod sync;
 #[allow(clippy::disallowed_methods, reason = "tests live in the real world")]
 mod test_support;
 
+pub use config::prices::StorePrices;
 pub use config::{ByProfile, EngineConfig, ReadLimit, RetryConfig, default_buffer_bytes, memory_bytes};
 pub use coscan_core::{ConfigError, DeliveryOrder, Policy, PolicyName, Usage, registry};
 pub use decode::canonical_floats::{has_floats, with_canonical_floats};
@@ -68,7 +69,6 @@ pub use io::level::Why;
 pub use io::limit::{Granted, TokenBucket};
 pub use io::limited_store::{Limited, LimitedStore};
 pub use io::object::Object;
-pub use io::prices::StorePrices;
 pub use io::same::Quirks;
 pub use io::usage::{DeviceUse, StoreUse};
 pub use io::wrapped_store::{Reads, WrappedStore};

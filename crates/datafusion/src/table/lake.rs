@@ -106,12 +106,9 @@ async fn found(state: &dyn Session, text: &str) -> Result<Option<(LakeFormat, St
         return Ok(None);
     }
     let Ok(store) = state.runtime_env().object_store(location.url()) else { return Ok(None) };
-    for format in FORMATS {
-        if has_log(store.as_ref(), &location, &format).await {
-            return Ok(Some((format, location.url().as_str().to_owned())));
-        }
-    }
-    Ok(None)
+    let logs = FORMATS.iter().map(|format| has_log(store.as_ref(), &location, format));
+    let found = future::join_all(logs).await.into_iter().position(|has_log| has_log);
+    Ok(found.map(|at| (FORMATS[at], location.url().as_str().to_owned())))
 }
 
 /// Returns whether the folder has a log. A store that cannot list has no folders.

@@ -25,7 +25,6 @@ pub(crate) mod limited_store;
 mod local;
 pub(crate) mod object;
 mod page_cache;
-pub(crate) mod prices;
 pub(crate) mod queue;
 #[cfg(test)]
 mod queue_tests;

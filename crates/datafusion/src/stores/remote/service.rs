@@ -3,7 +3,8 @@
 //! [`may_be_repeated`] is the table of repetitions. Requests of the engine are sent once. The engine repeats
 //! them within the deadline of the read, and gets status and pause by the [`Answer`] in the request.
 //!
-//! Errors name all of their causes, such as an unknown certificate. Refusals in XML are cut to their code and message.
+//! Errors name all of their causes, such as an unknown certificate. Refusals in XML are cut to their code and message. A machine
+//! that is asked for its role, because the environment has no credentials, may have none: the error says what to set.
 
 use std::error::Error;
 use std::fmt;
@@ -19,6 +20,13 @@ use object_store::client::{
 use object_store::{ClientOptions, GetOptions, Result, RetryConfig};
 
 use super::pause;
+
+/// The address at which a machine of a cloud is asked for its role.
+const MACHINE: &str = "169.254.169.254";
+/// It is asked at most this often, because most machines have none.
+const MACHINE_ATTEMPTS: u32 = 2;
+const NO_ACCESS: &str = "the environment has no credentials for the store, and this machine has no role: set \
+                         AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket";
 
 /// A connector whose clients repeat the requests of the inner connector's clients.
 #[derive(Debug)]
@@ -60,6 +68,8 @@ impl HttpService for RepeatingService {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let answer = request.extensions().get::<Answer>().cloned();
         let noted = request.extensions().get::<Noted>().cloned();
+        let of_machine = request.uri().host() == Some(MACHINE);
+        let attempts = if of_machine { MACHINE_ATTEMPTS } else { pause::ATTEMPTS };
         let until = Instant::now() + pause::PATIENCE;
         let mut failures = 0;
         loop {
@@ -76,9 +86,15 @@ impl HttpService for RepeatingService {
             };
             failures += 1;
             let pause = pause::after(failures).max(asked.unwrap_or(Duration::ZERO));
-            let is_last = answer.is_some() || failures >= pause::ATTEMPTS || Instant::now() + pause >= until;
+            let is_last = answer.is_some() || failures >= attempts || Instant::now() + pause >= until;
             if !again || is_last {
                 return match outcome {
+                    Ok(answer) if of_machine && !answer.status().is_success() => {
+                        Ok(answer.map(|_| NO_ACCESS.to_owned().into()))
+                    }
+                    Err(error) if of_machine => {
+                        Err(HttpError::new(error.kind(), NoAccess(with_causes(error))))
+                    }
                     Ok(answer) if answer.status().is_client_error() || answer.status().is_server_error() => {
                         in_short(answer).await
                     }
@@ -130,6 +146,22 @@ fn with_causes(error: HttpError) -> HttpError {
     HttpError::new(error.kind(), Caused(error))
 }
 
+/// The error of a machine that does not know its role.
+#[derive(Debug)]
+struct NoAccess(HttpError);
+
+impl fmt::Display for NoAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{NO_ACCESS} ({})", self.0)
+    }
+}
+
+impl Error for NoAccess {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
 /// Cuts the XML of a refusal, which may have several kilobytes, to its code and message.
 async fn in_short(response: HttpResponse) -> Result<HttpResponse, HttpError> {
     let (head, body) = response.into_parts();
@@ -148,4 +180,52 @@ fn content<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
 
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     pause::asked_for(response.headers().get("retry-after")?.to_str().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::client::HttpRequestBody;
+
+    use super::*;
+
+    /// A machine without a role: nothing answers, or an answer with this status.
+    #[derive(Debug)]
+    struct Nothing(Option<u16>);
+
+    #[async_trait]
+    impl HttpService for Nothing {
+        async fn call(&self, _: HttpRequest) -> Result<HttpResponse, HttpError> {
+            let Some(status) = self.0 else {
+                let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "no listener");
+                return Err(HttpError::new(HttpErrorKind::Connect, refused));
+            };
+            let mut answer =
+                HttpResponse::new("<Error><Code>A</Code><Message>b</Message></Error>".to_owned().into());
+            *answer.status_mut() = status.try_into().expect("a status");
+            Ok(answer)
+        }
+    }
+
+    async fn asked(address: &str, status: Option<u16>) -> Result<String, HttpError> {
+        let service = RepeatingService(HttpClient::new(Nothing(status)));
+        let mut request = HttpRequest::new(HttpRequestBody::empty());
+        *request.uri_mut() = address.parse().expect(address);
+        let body = service.call(request).await?.into_body().bytes().await?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
+    #[tokio::test]
+    async fn missing_credentials_are_said() {
+        let address = "http://169.254.169.254/latest/api/token";
+        assert_eq!(asked(address, Some(404)).await.expect("an answer"), NO_ACCESS);
+        let error = asked(address, None).await.expect_err("no answer").to_string();
+        assert!(error.contains(NO_ACCESS) && error.contains("no listener"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn refusals_are_short() {
+        for status in [403, 501] {
+            assert_eq!(asked("http://store/bucket/file", Some(status)).await.expect("an answer"), "A: b");
+        }
+    }
 }
