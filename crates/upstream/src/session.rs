@@ -26,6 +26,7 @@ use crate::logical::float_extrema::with_float_extrema;
 use crate::logical::guarded_arguments::with_guarded_arguments;
 use crate::logical::join_settings::JoinSettings;
 use crate::logical::lasting_casts::with_lasting_casts;
+use crate::logical::merged_lists::with_merged_lists;
 use crate::logical::missing_rows::with_missing_rows;
 use crate::logical::mixed_numbers::with_mixed_numbers;
 use crate::logical::moving_frames::with_moving_frames;
@@ -188,6 +189,13 @@ pub const STEPS: &[Step] = &[
         needs: "subqueries with an expression for their value",
         guarantees: "a scalar subquery may be NULL unless it has a row in any case",
         add: Add::Analyzer(with_missing_rows),
+    },
+    Step {
+        file: "logical/merged_lists.rs",
+        rules: &["merged_lists"],
+        needs: "lists without NULL, and operands of one type",
+        guarantees: "the optimizer merges no lists of IN whose result would be NULL to true or false",
+        add: Add::Analyzer(with_merged_lists),
     },
     Step {
         file: "overflow/mod.rs",

@@ -92,6 +92,11 @@ fn is_stored(plan: &LogicalPlan, at: usize) -> bool {
     }
 }
 
+/// Returns the expression, marked as one that may be NULL.
+pub(crate) fn optional(expr: Expr) -> Expr {
+    OPTIONAL.call(vec![expr])
+}
+
 /// The functions that mark values which may be NULL.
 pub(crate) fn functions() -> [ScalarUDF; 2] {
     [Volatility::Immutable, Volatility::Volatile].map(function)

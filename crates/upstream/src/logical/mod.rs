@@ -9,6 +9,7 @@ pub(crate) mod float_extrema;
 pub(crate) mod guarded_arguments;
 pub(crate) mod join_settings;
 pub(crate) mod lasting_casts;
+pub(crate) mod merged_lists;
 pub(crate) mod missing_rows;
 pub(crate) mod mixed_numbers;
 pub(crate) mod moving_frames;
