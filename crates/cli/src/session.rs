@@ -350,12 +350,12 @@ impl Session {
         };
         let prices = &coscan.engine.config().store_prices;
         let cost = |of: StoreRequests| {
-            let StoreRequests { store, reads, lists, bytes, .. } = &of;
-            let price = prices.of(store, *reads, *lists, *bytes);
-            let price = price.map_or_else(String::new, |dollars| format!(", {dollars:.6} dollars"));
+            let price =
+                of.price(prices).map_or_else(String::new, |dollars| format!(", {dollars:.6} dollars"));
+            let megabytes = of.bytes as f64 / 1e6;
             format!(
-                "\n{store}: {reads} reads, {lists} lists and writes, {:.1} MB{price}",
-                *bytes as f64 / 1e6
+                "\n{}: {} reads, {} lists and writes, {megabytes:.1} MB{price}",
+                of.store, of.reads, of.lists
             )
         };
         let devices = coscan.engine.devices().into_iter().map(line);

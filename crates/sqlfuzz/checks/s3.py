@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .packages import COSCAN, PACKAGES, TARGET, Missing, install_packages
-from .server import Server, free_port
+from .server import Server, free_port, starts
 
 GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 KEY, SECRET = "reader", "the secret of the reader"
@@ -71,12 +70,8 @@ class Gateway:
 
     def start(self) -> None:
         self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise RuntimeError("the S3 server does not start")
+        if not starts(self.process, self.port):
+            raise RuntimeError("the S3 server does not start")
 
     def client(self):
         import boto3
@@ -164,10 +159,7 @@ class S3(unittest.TestCase):
         """Queries run on a server of coscan's while the store stands still, dies, and gets other objects."""
         with tempfile.NamedTemporaryFile() as log:
             options = ["--table=t=s3://bucket/data/", "--small-table-bytes", "0", "--buffer", "8MB", "--share-results", "false"]
-            before = dict(os.environ)
-            os.environ.update(self.gateway.access())
-            self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
-            with Server(COSCAN, {}, options, Path(log.name)) as server:
+            with Server(COSCAN, {}, options, Path(log.name), self.gateway.access()) as server:
 
                 def ask(_: int) -> list[str]:
                     with server.connect() as connection:

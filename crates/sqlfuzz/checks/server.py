@@ -20,28 +20,33 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def starts(process: subprocess.Popen, port: int) -> bool:
+    """Waits until the process listens on the port. Returns false if it ends or takes too long."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return True
+        time.sleep(0.02)
+    return False
+
+
 class Server:
     """The program with these options, over tables in these folders."""
 
-    def __init__(self, coscan: Path, tables: Mapping[str, Path], options: Sequence[str], log: Path):
+    def __init__(
+        self, coscan: Path, tables: Mapping[str, Path], options: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ):
         self.port = free_port()
         self.log = log
         named = [f"--table={name}={folder}" for name, folder in tables.items()]
         listen = ["--anonymous-role", "admin", "--listen", f"127.0.0.1:{self.port}"]
         self.command = [str(coscan), "serve", *listen, *options, *named]
         with open(log, "w") as written:
-            self.process = subprocess.Popen(self.command, stdout=written, stderr=subprocess.STDOUT)
-        self.wait_for_it()
-
-    def wait_for_it(self) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and self.process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.02)
-        self.process.kill()
-        raise RuntimeError(f"the server did not start: {self}: {self.log.read_text()}")
+            self.process = subprocess.Popen(self.command, stdout=written, stderr=subprocess.STDOUT, env=environment)
+        if not starts(self.process, self.port):
+            self.process.kill()
+            raise RuntimeError(f"the server did not start: {self}: {self.log.read_text()}")
 
     def __str__(self) -> str:
         return shlex.join(self.command)

@@ -111,6 +111,7 @@ fn client(
     queries: &Arc<Queries>,
     repeats: bool,
 ) -> Result<object_store::Result<Arc<dyn ObjectStore>>> {
+    let host = &url[..Position::BeforePath];
     // The builders share these methods, but no trait.
     macro_rules! built {
         ($builder:expr) => {
@@ -122,7 +123,7 @@ fn client(
                 let key = name.to_ascii_lowercase().parse();
                 builder = builder.with_config(key.map_err(|_| unknown_option(url, name))?, value);
             }
-            let counted = Counted::new(&url[..Position::BeforePath], $connector);
+            let counted = Counted::new(host, $connector);
             let builder = match repeats {
                 true => builder.with_http_connector(Repeating(counted)).with_retry(no_other_retries()),
                 false => builder.with_http_connector(counted),
@@ -139,7 +140,6 @@ fn client(
         }
         "http" | "https" => {
             let client = ClientOptions::new().with_allow_http(true);
-            let host = &url[..Position::BeforePath];
             let builder = HttpBuilder::new().with_url(host).with_client_options(client);
             built!(builder, QueryConnector { queries: Arc::clone(queries) })
         }

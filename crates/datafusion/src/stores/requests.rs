@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use coscan_engine::StorePrices;
 use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
 use object_store::{ClientOptions, Result};
 
@@ -24,6 +25,13 @@ pub struct StoreRequests {
     pub lists: u64,
     /// The bytes that its answers announced.
     pub bytes: u64,
+}
+
+impl StoreRequests {
+    /// Returns their price in dollars, or `None` if there are no prices for the store.
+    pub fn price(&self, prices: &StorePrices) -> Option<f64> {
+        prices.of(&self.store, self.reads, self.lists, self.bytes)
+    }
 }
 
 /// Returns the requests to each store that was used, in the order of addresses.

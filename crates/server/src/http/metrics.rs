@@ -241,9 +241,9 @@ fn requests(encoder: &mut DescriptorEncoder, prices: &StorePrices) -> fmt::Resul
     }
     let help = "The price of a store's requests and bytes in dollars, by store_prices";
     let mut family = encoder.encode_descriptor("store_cost_dollars", help, None, MetricType::Counter)?;
-    for StoreRequests { store, reads, lists, bytes, .. } in &stores {
-        if let Some(dollars) = prices.of(store, *reads, *lists, *bytes) {
-            ConstCounter::new(dollars).encode(family.encode_family(&[("store", store.as_str())])?)?;
+    for store in &stores {
+        if let Some(dollars) = store.price(prices) {
+            ConstCounter::new(dollars).encode(family.encode_family(&[("store", store.store.as_str())])?)?;
         }
     }
     Ok(())

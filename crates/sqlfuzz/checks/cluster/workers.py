@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from unittest import mock
 
-from ..server import PATIENCE, free_port
+from ..server import PATIENCE, free_port, starts
 
 
 class Worker:
@@ -29,13 +27,8 @@ class Worker:
     def start(self) -> None:
         with open(self.log, "a") as written:
             self.process = subprocess.Popen(self.command, stdout=written, stderr=subprocess.STDOUT)
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and self.process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.02)
-        raise RuntimeError(f"a worker did not start: {self.log.read_text()}")
+        if not starts(self.process, self.port):
+            raise RuntimeError(f"a worker did not start: {self.log.read_text()}")
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
