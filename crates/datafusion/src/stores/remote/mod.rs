@@ -10,6 +10,7 @@
 //! Writes go to `object_store` unchanged.
 
 mod body;
+mod gate;
 mod pause;
 mod service;
 mod tags;

@@ -1,7 +1,9 @@
 //! The client of a store. It sends requests and repeats those that may succeed later.
 //!
 //! [`may_be_repeated`] is the table of repetitions. Requests of the engine are sent once. The engine repeats
-//! them within the deadline of the read, and gets status and pause by the [`Answer`] in the request.
+//! them within the deadline of the read, and gets status and pause by the [`Answer`] in the request. All other
+//! requests go through the [`Gate`]. Their waits there, and refusals while the store answers other requests,
+//! count neither as attempts nor as time.
 //!
 //! Errors name all of their causes, such as an unknown certificate. Refusals in XML are cut to their code and message. A machine
 //! that is asked for its role, because the environment has no credentials, may have none: the error says what to set.
@@ -19,6 +21,7 @@ use object_store::client::{
 };
 use object_store::{ClientOptions, GetOptions, Result, RetryConfig};
 
+use super::gate::Gate;
 use super::pause;
 
 /// The address at which a machine of a cloud is asked for its role.
@@ -34,7 +37,7 @@ pub(crate) struct Repeating<C>(pub(crate) C);
 
 impl<C: HttpConnector> HttpConnector for Repeating<C> {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
-        Ok(HttpClient::new(RepeatingService(self.0.connect(options)?)))
+        Ok(HttpClient::new(RepeatingService::new(self.0.connect(options)?)))
     }
 }
 
@@ -61,7 +64,16 @@ impl Noted {
 }
 
 #[derive(Debug)]
-struct RepeatingService(HttpClient);
+struct RepeatingService {
+    inner: HttpClient,
+    gate: Gate,
+}
+
+impl RepeatingService {
+    fn new(inner: HttpClient) -> Self {
+        RepeatingService { inner, gate: Gate::new() }
+    }
+}
 
 #[async_trait]
 impl HttpService for RepeatingService {
@@ -70,23 +82,34 @@ impl HttpService for RepeatingService {
         let noted = request.extensions().get::<Noted>().cloned();
         let of_machine = request.uri().host() == Some(MACHINE);
         let attempts = if of_machine { MACHINE_ATTEMPTS } else { pause::ATTEMPTS };
-        let until = Instant::now() + pause::PATIENCE;
-        let mut failures = 0;
+        let (mut failures, mut taken) = (0, Duration::ZERO);
         loop {
-            let outcome = self.0.execute(request.clone()).await;
-            let (again, asked) = match &outcome {
+            let pass = if answer.is_none() { Some(self.gate.enter().await) } else { None };
+            let (sent, answered) = (Instant::now(), self.gate.answered());
+            let outcome = self.inner.execute(request.clone()).await;
+            let (again, asked, refused) = match &outcome {
                 Ok(response) => {
                     let asked = retry_after(response);
                     let status = response.status().as_u16();
                     let noting = answer.as_ref().into_iter().chain(noted.as_ref().map(|noted| &*noted.0));
                     noting.for_each(|answer| answer.note(status, asked));
-                    (may_be_repeated(status), asked)
+                    (may_be_repeated(status), asked, is_refusal(status))
                 }
-                Err(error) => (is_passing(error), None),
+                Err(error) => (is_passing(error), None, false),
             };
-            failures += 1;
+            if refused {
+                self.gate.refuse(sent, asked);
+            } else if outcome.is_ok() {
+                self.gate.answer(sent);
+            }
+            drop(pass);
+            let counts = !refused || self.gate.answered() == answered;
+            if counts {
+                failures += 1;
+                taken += sent.elapsed();
+            }
             let pause = pause::after(failures).max(asked.unwrap_or(Duration::ZERO));
-            let is_last = answer.is_some() || failures >= attempts || Instant::now() + pause >= until;
+            let is_last = answer.is_some() || failures >= attempts || taken + pause >= pause::PATIENCE;
             if !again || is_last {
                 return match outcome {
                     Ok(answer) if of_machine && !answer.status().is_success() => {
@@ -103,8 +126,14 @@ impl HttpService for RepeatingService {
             }
             tracing::debug!(uri = %request.uri(), ?pause, "the store fails, asking again");
             tokio::time::sleep(pause).await;
+            taken += if counts { pause } else { Duration::ZERO };
         }
     }
+}
+
+/// Returns whether the store has more requests than it takes.
+fn is_refusal(status: u16) -> bool {
+    matches!(status, 429 | 503)
 }
 
 /// Returns whether another connection may succeed. Writes do not come here, because they have a client of
@@ -207,7 +236,7 @@ mod tests {
     }
 
     async fn asked(address: &str, status: Option<u16>) -> Result<String, HttpError> {
-        let service = RepeatingService(HttpClient::new(Nothing(status)));
+        let service = RepeatingService::new(HttpClient::new(Nothing(status)));
         let mut request = HttpRequest::new(HttpRequestBody::empty());
         *request.uri_mut() = address.parse().expect(address);
         let body = service.call(request).await?.into_body().bytes().await?;
