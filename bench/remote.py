@@ -1,16 +1,18 @@
-"""Queries over a remote object store: coscan by default, with fixed numbers of requests, and plain DataFusion.
+"""Queries over a remote object store: coscan by default, with fixed numbers of requests, plain DataFusion, and peers.
 
     python3 -m bench.remote --coscan target/release/coscan --stores 30ms 100ms 30ms,all=30MB 30ms,refuse=100
 
 A store is its latency, with further options of `bench.store`: each=50MB, all=100MB, slow=1 (percent), refuse=100
 (requests a second), slower=2 (after this many seconds). coscan makes the data once: 30 files of telemetry, and
-200 small ones. All runs use one program.
+200 small ones. All runs of coscan use one program. The engines `polars` and `chdb` need --python, whose environment
+has them (`bench/requirements.txt`). Their time is without the start of Python.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -40,6 +42,8 @@ ENGINES: dict[str, dict[str, str]] = {
     "64 requests": {"COSCAN_LOADS_IN_FLIGHT": "64"},
     "plain": {"COSCAN_ENABLED": "false"},
 }
+
+PEERS = ("polars", "chdb")
 
 
 def queries(kind: str) -> list[str]:
@@ -83,8 +87,8 @@ def store(root: Path, text: str, seed: int) -> Iterator[str]:
         process.stdout.close()
 
 
-def run(coscan: Path, address: str, kind: str, settings: dict[str, str]) -> tuple[float, str | None, str]:
-    """Returns the time of the statements, their answers or None, and the output on stderr."""
+def run(coscan: Path, address: str, kind: str, settings: dict[str, str]) -> tuple[float, list[Row] | None, str]:
+    """Returns the time of the statements, their rows or None, and the output on stderr."""
     table = "telemetry" if kind == "alone" else kind
     access = {"AWS_ENDPOINT": address, "AWS_ALLOW_HTTP": "true", "AWS_SKIP_SIGNATURE": "true", "AWS_REGION": "us-east-1"}
     command = [str(coscan), "sql", "--format", "csv", "-t", f"{table}=s3://bucket/{table}/"]
@@ -93,9 +97,42 @@ def run(coscan: Path, address: str, kind: str, settings: dict[str, str]) -> tupl
     begun = time.monotonic()
     done = subprocess.run(command, env={**os.environ, **access, **settings}, capture_output=True, text=True, check=False)
     took = time.monotonic() - begun
-    # Statements that run at the same time print in the order in which they end.
-    answers = "\n".join(sorted(done.stdout.splitlines()))
-    return took, answers if done.returncode == 0 else None, done.stderr
+    return took, rows(done.stdout) if done.returncode == 0 else None, done.stderr
+
+
+def run_peer(python: Path, name: str, address: str, kind: str) -> tuple[float, list[Row] | None, str]:
+    """Like `run`, by another engine."""
+    table = "telemetry" if kind == "alone" else kind
+    command = [str(python), "-m", "bench.remote_peer", name, address, table, *queries(kind)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return 0.0, None, done.stderr[-300:]
+    return float(done.stderr.splitlines()[-1]), rows(done.stdout), done.stderr
+
+
+Row = tuple[float | str, ...]
+
+
+def rows(csv: str) -> list[Row]:
+    """Returns the rows in a fixed order, without the names of columns: statements that run at the same time print in
+    the order in which they end."""
+    def field(text: str) -> float | str:
+        try:
+            return float(text)
+        except ValueError:
+            return text.strip('"')
+
+    fields = [line.split(",") for line in csv.splitlines()]
+    return sorted(tuple(map(field, line)) for line in fields if line[-1][:1].isdigit())
+
+
+def are_equal(one: list[Row], other: list[Row]) -> bool:
+    """Returns whether the rows are equal but for the order in which an engine adds."""
+    def close(a: float | str, b: float | str) -> bool:
+        return a == b or isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, rel_tol=1e-9)
+
+    return len(one) == len(other) and all(
+        len(a) == len(b) and all(map(close, a, b)) for a, b in zip(one, other))
 
 
 def main() -> int:
@@ -104,7 +141,8 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=Path("data/remote"))
     parser.add_argument("--stores", nargs="+", default=["10ms", "30ms", "100ms", "30ms,all=100MB", "30ms,all=30MB"])
     parser.add_argument("--kinds", nargs="+", default=["alone", "telemetry", "small"], choices=["alone", *TABLES])
-    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=list(ENGINES))
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=[*ENGINES, *PEERS])
+    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="Python with the peers")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     root = options.data.resolve()
@@ -115,11 +153,14 @@ def main() -> int:
         for kind in options.kinds:
             times: dict[str, list[float]] = {engine: [] for engine in options.engines}
             counts: dict[str, dict[str, int]] = {}
-            answers = set()
+            first: list[Row] | None = None
             for seed in range(options.seeds):
                 for engine in options.engines:
                     with store(root, text, seed) as address:
-                        took, answer, said = run(options.coscan, address, kind, ENGINES[engine])
+                        if engine in PEERS:
+                            took, answer, said = run_peer(options.python, engine, address, kind)
+                        else:
+                            took, answer, said = run(options.coscan, address, kind, ENGINES[engine])
                         with urllib.request.urlopen(f"{address}/-/counts") as count:
                             counts[engine] = json.load(count)
                     if answer is None:
@@ -127,10 +168,10 @@ def main() -> int:
                         failed += 1
                         continue
                     times[engine].append(took)
-                    answers.add(answer)
-            if len(answers) > 1:
-                print(f"{kind}, {text}: answers differ", file=sys.stderr)
-                failed += 1
+                    first = first or answer
+                    if not are_equal(first, answer):
+                        print(f"{engine}, {kind}, {text}: other rows than those of the first engine", file=sys.stderr)
+                        failed += 1
             plain = statistics.median(times.get("plain") or [float("nan")])
             for engine in options.engines:
                 if not times[engine]:
