@@ -38,6 +38,7 @@ use crate::logical::subqueries::with_subqueries;
 use crate::logical::subquery_columns::with_subquery_columns;
 use crate::overflow::{with_checked_arithmetic, with_checked_constants, with_computed_series};
 use crate::physical::build_sides::{BuildSides, with_build_sides};
+use crate::physical::constant_counts::with_constant_counts;
 use crate::physical::guards::{with_guarded_conjuncts, with_guarded_operands};
 use crate::physical::output_properties::with_true_claims;
 use crate::physical::pushdown_barriers::with_stops;
@@ -245,6 +246,13 @@ pub const STEPS: &[Step] = &[
         needs: "the rules of DataFusion that move filters and projections: it wraps them",
         guarantees: "filters stay above nodes through which they would find other rows",
         add: Add::Physical(with_stops),
+    },
+    Step {
+        file: "physical/constant_counts.rs",
+        rules: &[],
+        needs: "the rule of DataFusion that computes aggregates from statistics: it wraps it",
+        guarantees: "distinct values of a column of NULL are counted from its rows",
+        add: Add::Physical(with_constant_counts),
     },
     Step {
         file: "physical/output_properties.rs",

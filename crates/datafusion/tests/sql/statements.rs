@@ -291,6 +291,12 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("SELECT g.k, h.w FROM g LEFT JOIN LATERAL (SELECT * FROM h WHERE h.k <> g.v AND h.k IS NULL) h ON g.v > 1 WHERE g.v = 9", &["4|"]),
     ("SELECT x FROM i WHERE x NOT IN (1, 2) OR x NOT IN (3)", &["1", "2", "5", "9"]),
     ("SELECT x FROM i WHERE NOT (x IN (1) AND x IN (2, 3))", &["1", "2", "5", "9"]),
+    (
+        "SELECT count(DISTINCT a.v), count(*) FROM (SELECT * FROM g WHERE k IS NULL AND k = 1) a RIGHT JOIN g b ON a.k = b.k",
+        &["0|5"],
+    ),
+    ("SELECT count(DISTINCT n), count(*) FROM (SELECT NULL AS n FROM g)", &["0|5"]),
+    ("SELECT x FROM i WHERE NOT (x NOT IN (2, 3, 5) AND x IN (2))", &["1", "2", "5", "9"]),
     ("SELECT x FROM i WHERE (x IN (1, 2) AND x NOT IN (1, 2, 3)) IS NULL", &[""]),
     (
         "SELECT count(*) FILTER (WHERE (SELECT max(k) FROM g) IS NOT NULL), count(*) FILTER (WHERE (SELECT max(w) FROM h WHERE w > 77)

@@ -1,8 +1,8 @@
 //! Lists of IN for one value that are merged to nothing.
 //!
 //! DataFusion 55 merges lists for one value: `x NOT IN (1, 2) OR x NOT IN (3)` becomes true, because no item is in both. But it is
-//! NULL where x is NULL. In the same way `x IN (1) AND x IN (3)` becomes false. That is as good as NULL in WHERE, but not below
-//! NOT, nor as a value.
+//! NULL where x is NULL. In the same way `x IN (1) AND x IN (3)` and `x IN (1) AND x NOT IN (1, 3)` become false. That is as
+//! good as NULL in WHERE, but not below NOT, nor as a value.
 //!
 //! This rule marks the value of each further such list as one that may be NULL. Marked values differ, so their lists are not
 //! merged. Other lists stay as they are, because a mark hides the value from statistics.
@@ -60,17 +60,30 @@ struct Place {
     is_alternative: bool,
 }
 
-/// The values of lists that may be merged to nothing, with their numbers.
+/// The values of lists that may be merged to nothing.
 #[derive(Default)]
-struct Known(Vec<(Expr, usize)>);
+struct Known(Vec<Seen>);
+
+/// The lists for a value so far.
+struct Seen {
+    value: Expr,
+    lists: usize,
+    /// Lists that are true for most values.
+    true_for_most: usize,
+    marked: usize,
+}
 
 impl Known {
     fn marked(&mut self, expr: Expr, place: Place) -> Result<Transformed<Expr>> {
         let below = match &expr {
             Expr::InList(InList { negated, .. }) => {
-                let is_true_for_most = place.is_alternative && *negated != place.is_negated;
-                let is_counted = !place.is_condition || is_true_for_most;
-                return Ok(if is_counted { self.told_apart(expr) } else { Transformed::no(expr) });
+                // As a value, false is not as good as NULL either.
+                let is_true_for_most = !place.is_condition || *negated != place.is_negated;
+                let may_be_merged = !place.is_condition || place.is_alternative;
+                return Ok(match may_be_merged {
+                    true => self.told_apart(expr, is_true_for_most),
+                    false => Transformed::no(expr),
+                });
             }
             Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => {
                 let is_or = (*op == Operator::Or) != place.is_negated;
@@ -82,22 +95,22 @@ impl Known {
         expr.map_children(|child| self.marked(child, below))
     }
 
-    /// Marks the value as often as there were lists for it before.
-    fn told_apart(&mut self, expr: Expr) -> Transformed<Expr> {
+    /// Marks the value if there was a list for it before with which this one may be merged to nothing. Two lists that
+    /// are false for most values are merged to one that has the items of both.
+    fn told_apart(&mut self, expr: Expr, is_true_for_most: bool) -> Transformed<Expr> {
         let Expr::InList(InList { expr: value, list, negated }) = expr else { return Transformed::no(expr) };
-        let known = self.0.iter_mut().find(|(known, _)| *known == *value);
-        let before = match known {
-            Some((_, count)) => {
-                *count += 1;
-                *count
-            }
-            None => {
-                self.0.push((Expr::clone(&value), 0));
-                0
-            }
-        };
-        let marked = (0..before).fold(*value, |value, _| missing_rows::optional(value));
+        let at = self.0.iter().position(|seen| seen.value == *value).unwrap_or_else(|| {
+            self.0.push(Seen { value: Expr::clone(&value), lists: 0, true_for_most: 0, marked: 0 });
+            self.0.len() - 1
+        });
+        let seen = &mut self.0[at];
+        let is_marked = if is_true_for_most { seen.lists > 0 } else { seen.true_for_most > 0 };
+        seen.lists += 1;
+        seen.true_for_most += usize::from(is_true_for_most);
+        seen.marked += usize::from(is_marked);
+        let marks = if is_marked { seen.marked } else { 0 };
+        let marked = (0..marks).fold(*value, |value, _| missing_rows::optional(value));
         let expr = Expr::InList(InList { expr: Box::new(marked), list, negated });
-        Transformed::new_transformed(expr, before > 0)
+        Transformed::new_transformed(expr, is_marked)
     }
 }

@@ -1,6 +1,7 @@
 //! Corrections of physical plans: rules of the physical optimizer.
 
 pub(crate) mod build_sides;
+pub(crate) mod constant_counts;
 pub(crate) mod guards;
 mod node_rule;
 pub(crate) mod output_properties;

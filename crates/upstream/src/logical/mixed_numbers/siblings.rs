@@ -78,9 +78,12 @@ fn taken(numbers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
 }
 
 /// Gives the first number the common type of all. Until DataFusion casts them, it takes the first number's
-/// type for the type of the result. Returns whether it changed.
+/// type for the type of the result. Parameters without a type get theirs later. Returns whether it changed.
 fn with_type_of_all(mut numbers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types = types(&numbers, schema);
+    if types[0].is_null() {
+        return false;
+    }
     let all = types.iter().skip(1).try_fold(types[0].clone(), |all, of| type_union_coercion(&all, of));
     match all.filter(|all| all.is_numeric() && *all != types[0]) {
         Some(all) => {
