@@ -1,7 +1,7 @@
 """Statements that dashboards send, to coscan serve and to PostgreSQL with the same rows.
 
-Values are compared as clients get them: texts, times and intervals by their text, numbers to nine digits. Documented
-differences are in `DIFFERENCES`. `python3 -m checks.dashboards --seeds 0..100` runs more statements.
+Values are compared as clients get them: texts, times and intervals by their text, numbers to nine digits. Each statement
+runs a second time with some constants as parameters. Documented differences are in `DIFFERENCES`. `python3 -m checks.dashboards --seeds 0..100` runs more statements.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
+from . import parameters
 from .in_postgresql import PostgresqlServer, install_server
 from .packages import COSCAN, install_packages
 from .server import Server
@@ -34,7 +35,7 @@ DATE, TIMESTAMP, TIMESTAMPTZ = 1082, 1114, 1184
 DIFFERENCES = {
     r"date_trunc\('\w+', d\)": "`date_trunc` of a date is a timestamp without a zone",
     r"d \+ interval '1 day'": "a date plus whole days is a date",
-    r"(/ 3\)|cpu::numeric)::text": "quotients have 20 digits behind the point, and numeric of double precision has 10",
+    r"(/ (3|\$\d+)\)|cpu::numeric)::text": "quotients have 20 digits behind the point, and numeric of double precision has 10",
     r"avg\(ts - ": "averages of differences are cut at microseconds",
 }
 
@@ -309,7 +310,7 @@ def findings(seed: int, statements: int, coscan: Path, server: PostgresqlServer)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    draw, found = Draw(seed), []
+    draw, with_parameters, found = Draw(seed), random.Random(f"parameters {seed}"), []
     data = rows(draw.random)
     with tempfile.TemporaryDirectory() as folder, server.connect() as oracle:
         oracle.execute(f"DROP TABLE IF EXISTS metrics; {CREATED}")
@@ -332,7 +333,23 @@ def findings(seed: int, statements: int, coscan: Path, server: PostgresqlServer)
                     wrong = finding(sql, answer(oracle, sql), answer(connection, sql))
                     if wrong:
                         found.append(f"seed {seed}, statement {at}, zone {zone}: {wrong}\n  {sql}")
+                    elif wrong := bound(with_parameters, oracle, connection, sql):
+                        found.append(f"seed {seed}, statement {at}, zone {zone}, with parameters: {wrong}")
     return found
+
+
+def bound(draw: random.Random, oracle, connection, sql: str) -> str | None:
+    """Returns what is wrong with coscan's answer if some constants are parameters."""
+    sql, values = parameters.replaced(draw, sql)
+    if not values:
+        return None
+    wanted, given = parameters.answer(oracle, sql, values), parameters.answer(connection, sql, values)
+    if not wanted[0] or any(re.search(pattern, sql) for pattern in DIFFERENCES):
+        return None
+    if given[0] and not all(map(same_types, wanted[0], given[0])):
+        return f"parameters of types {given[0]} instead of {wanted[0]}\n  {sql}"
+    wrong = finding(sql, wanted[1], given[1])
+    return wrong and f"{wrong}\n  {sql}\n  {values}"
 
 
 def check(seeds: range, statements: int, coscan: Path, server: PostgresqlServer) -> bool:

@@ -72,7 +72,7 @@ class Expressions:
             lambda: part("abs(", inner(), ")"),
             lambda: part("(", self.column(scope, "i"), " % ", self.draw.choice("37"), ")"),
             # With one digit, results would be no reals. DuckDB makes reals of reals and decimals.
-            lambda: part("round(", self.column(scope, "w"), f", {self.draw.choice([-1, 0, 2, 3])})"),
+            lambda: self.rounded(scope),
             lambda: part("nullif(", inner(), ", ", self.constant(), ")"),
             lambda: part(self.draw.choice(["greatest(", "least("]), inner(), ", ", inner(), ")"),
             lambda: part("CASE WHEN ", self.condition(scope, depth + 1), " THEN ", inner(), " ELSE ", inner(), " END"),
@@ -160,6 +160,12 @@ class Expressions:
         column = self.column(scope, "d")
         form = self.draw.choice(["{0} {1} {2}"] * 4 + ["{2} {1} {0}", "{0} NOT IN ({2})", "{0} IN ({2})", "CAST({0} AS DATE) {1} CAST({2} AS DATE)"])
         return part(form.format(column, how, constant), simpler=f"{column} {how} {constant}")
+
+    def rounded(self, scope: Scope) -> Part:
+        """A rounded number. DuckDB's UNION would round other numbers to fewer digits than three, too."""
+        digits = self.draw.choice([-1, 0, 2, 3])
+        number = part("round(", self.column(scope, "w"), f", {digits})")
+        return number if digits == 3 else part("CAST(", number, " AS DECIMAL(23,3))")
 
     def cast(self, scope: Scope, _depth: int) -> Part:
         """A number with fewer digits, compared."""
