@@ -7,14 +7,16 @@ SQLAlchemy's versions cannot share an environment, so each is in a folder of its
 from __future__ import annotations
 
 import asyncio
+import datetime
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 
 from .served import Served
-from .server import TARGET, VENV, Missing
+from .server import TARGET, VENV, Missing, go_program, odbc_driver
 
 #: Versions of SQLAlchemy: the last of 1.4, the first and the last of 2.0, and that of the environment, the newest.
 SQLALCHEMY = ["1.4.54", "2.0.0", "2.0.58", None]
@@ -167,12 +169,177 @@ class Libraries(Served):
 
         asyncio.run(main())
 
+    def test_parameters_have_the_types_of_their_positions(self):
+        """Drivers encode values by these types."""
+        import psycopg
+
+        asked = [
+            ("n_name FROM nation LIMIT $1 OFFSET $2", [20, 20]), ("left(n_name, $1) FROM nation", [20]), ("CASE WHEN $1 THEN 1 END", [16]),
+            ("coalesce(n_nationkey, $1), coalesce(n_name, $2) FROM nation", [20, 25]), ("coalesce(nullif($1, 1), $2)", [20, 20]), ("1 FROM nation WHERE $1 AND NOT $2", [16, 16]),
+            ("n_nationkey FROM nation UNION ALL SELECT $1", [20]), ("* FROM (VALUES ($1), (2)) t", [20]), ("array[n_nationkey, $1] FROM nation", [20]), ("ntile($1) OVER () FROM nation", [20]),
+            ("lag(n_name, $1, $2) OVER () FROM nation", [20, 25]), ("interval '1 day' * $1", [701]), ("now() + $1", [1186]), ("now() - $1", [1184]), ("n_name || $1 FROM nation", [25]), ("n_nationkey || $1 FROM nation", [25]),
+            ("1 FROM nation WHERE $1 = '' OR n_name = $1", [25]), ("1 FROM nation WHERE n_nationkey IN (1, $1, 2.5)", [1700]), ("substring(n_name FROM $1) FROM nation", [25]),
+            ("* FROM generate_series(1, $1)", [20]), ("* FROM generate_series($1::timestamp, $2, $3)", [1114, 1114, 1186]), ("round(l_tax, $1) FROM lineitem", [20]), ("coalesce(l_tax, $1) FROM lineitem", [1700]),
+            ("percentile_cont($1) WITHIN GROUP (ORDER BY l_tax) FROM lineitem", [701]), ("$1", [25]), ("$1 = $2", [25, 25]), ("count(*) FILTER (WHERE $1) FROM nation", [16]),
+        ]
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            for sql, wanted in asked:
+                with self.subTest(sql):
+                    prepared = connection.pgconn.prepare(b"", f"SELECT {sql}".encode())
+                    self.assertEqual(prepared.error_message.decode(), "")
+                    described = connection.pgconn.describe_prepared(b"")
+                    self.assertEqual([described.param_type(at) for at in range(described.nparams)], wanted)
+            with self.assertRaises(psycopg.errors.AmbiguousFunction):
+                connection.execute("SELECT date '2024-01-01' + %s", ["1"])
+
+    def test_texts_bound_to_times_are_read_like_constants(self):
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("SET TIME ZONE 'America/New_York'")
+            for sql, text, wanted in [
+                ("timestamptz '2024-03-31 04:00:00+00' = %s", "2024-03-31", True), ("timestamp '2024-03-31 00:30' = %s", "2024-03-31 00:30", True), ("date '2024-03-31' = %s", "3/31/2024", True),
+                ("current_date = %s", "today", True), ("interval '90 minutes' = %s", "1:30", True), ("time '10:00' = %s", "10:00", True), ("true = %s", "yes", True), ("2.5 = %s", " 2.5 ", True), ("7 = %s", " 7 ", True), ("1e3::float8 = %s", "1e3", True),
+            ]:
+                with self.subTest(sql, text=text):
+                    self.assertEqual(connection.execute(f"SELECT {sql}", [text]).fetchone()[0], wanted)
+            for sql, text, code in [("7 = %s", "x", "22P02"), ("7 = %s", "2.5", "22P02"), ("date '2024-03-31' = %s", "x", "22007"), ("true = %s", "maybe", "22P02"), ("8 = %s", "9223372036854775808", "22003")]:
+                with self.subTest(sql, text=text):
+                    self.assertEqual(self.error_of(psycopg.Error, connection.execute, f"SELECT {sql}", [text]).sqlstate, code)
+
     def test_pg8000(self):
         import pg8000.native
 
         connection = pg8000.native.Connection("coscan", host="127.0.0.1", port=self.server.port, database="db")
         self.assertEqual(connection.run("SELECT n_name FROM nation WHERE n_nationkey = ANY(:keys)", keys=[3]), [["CANADA"]])
         connection.close()
+
+    def test_go(self):
+        try:
+            program = go_program()
+        except Missing as missing:
+            self.skipTest(str(missing))
+        done = subprocess.run([program, f"{self.url.replace('postgresql:', 'postgres:')}?sslmode=disable"], capture_output=True, text=True, timeout=600)
+        self.assertEqual((done.returncode, done.stdout), (0, "all\n"), done.stdout + done.stderr)
+
+    def test_odbc(self):
+        try:
+            odbc_driver()
+        except Missing as missing:
+            self.skipTest(str(missing))
+        import pyodbc
+
+        driver = f"Driver=PostgreSQL Unicode;Server=127.0.0.1;Port={self.server.port};Database=db;Uid=coscan;"
+        # Prepared by the client; in portions; a savepoint before each statement.
+        for more in ("", "UseServerSidePrepare=0;", "UseDeclareFetch=1;Fetch=100;", "Protocol=7.4-2;"):
+            with self.subTest(more):
+                connection = pyodbc.connect(driver + more)
+                self.addCleanup(connection.close)
+                cursor = connection.cursor()
+                self.assertEqual(sorted(row.table_name for row in cursor.tables(schema="public")), ["lineitem", "nation", "orders"])
+                self.assertEqual([row.column_name for row in cursor.columns(table="nation")], NATION)
+                for of in (cursor.primaryKeys, cursor.foreignKeys, cursor.rowIdColumns):
+                    self.assertEqual(list(of("nation")), [], of)
+                self.assertGreater(len(list(cursor.getTypeInfo())), 20)
+                date, moment = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12, 34, 56, 789000)
+                for sql, value, wanted in [
+                    ("SELECT n_name FROM nation WHERE n_nationkey = ?", 3, "CANADA"), ("SELECT n_name FROM nation ORDER BY n_name DESC LIMIT ?", 1, "VIETNAM"),
+                    ("SELECT count(*) FROM nation WHERE n_name LIKE ?", "A%", 2), ("SELECT ?::int + 1", 41, 42), ("SELECT ?::numeric", Decimal("2.5"), Decimal("2.5")),
+                    ("SELECT ?::date", date, date), ("SELECT ?::timestamp", moment, moment), ("SELECT ?::bytea", b"\0\1\xff", b"\0\1\xff"), ("SELECT ?::text", "ä'\\", "ä'\\"),
+                    ("SELECT count(*) FROM orders WHERE o_orderdate >= ?", datetime.date(1900, 1, 1), None), ("SELECT left('abc', ?)", 2, "ab"),
+                ]:
+                    found = cursor.execute(sql, value).fetchone()[0]
+                    self.assertEqual(found, wanted if wanted is not None else cursor.execute("SELECT count(*) FROM orders").fetchone()[0], sql)
+                rows = cursor.execute("SELECT count(*) FROM lineitem").fetchone()[0]
+                self.assertEqual(len(cursor.execute("SELECT l_orderkey FROM lineitem").fetchall()), rows)
+                # A failure does not end the transaction if the driver sets a savepoint.
+                with self.assertRaises(pyodbc.Error):
+                    cursor.execute("SELECT nope FROM nation")
+                if not more.startswith("Protocol"):
+                    connection.rollback()
+                self.assertEqual(cursor.execute("SELECT 1").fetchone()[0], 1)
+
+    def test_savepoints(self):
+        import psycopg
+        import sqlalchemy
+        from psycopg.pq import TransactionStatus
+
+        with psycopg.connect(self.url) as connection:
+            run = lambda sql: connection.execute(sql)
+            value = lambda of: run(f"SHOW {of}").fetchone()[0]
+            fails = lambda code, sql: self.assertEqual(self.error_of(psycopg.Error, run, sql).sqlstate, code, sql)
+            for name in ("a", '"B"', "a"):
+                run(f"SAVEPOINT {name}")
+            run("SET application_name = 'inner'")
+            run("DECLARE c CURSOR FOR SELECT 1")
+            fails("42703", "SELECT nope FROM nation")
+            self.assertEqual(connection.info.transaction_status, TransactionStatus.INERROR)
+            for refused in ("SELECT 1", "SELECT nope", "RELEASE a", "SAVEPOINT x"):
+                fails("25P02", refused)
+            run("ROLLBACK TO SAVEPOINT a")
+            self.assertEqual(connection.info.transaction_status, TransactionStatus.INTRANS)
+            self.assertEqual(value("application_name"), "")
+            fails("34000", "FETCH c")
+            run("ROLLBACK TO a")
+            run('RELEASE SAVEPOINT "B"')
+            fails("3B001", 'ROLLBACK TO "B"')
+            run("ROLLBACK TO a")
+            run("RELEASE a")
+            fails("3B001", "RELEASE a")
+            connection.rollback()
+
+            notices = []
+            connection.add_notice_handler(lambda notice: notices.append(notice.sqlstate))
+            # SET ends with its transaction if that is undone, SET LOCAL in any case.
+            for end, kept in (("ROLLBACK", "UTC"), ("COMMIT", "Asia/Tokyo")):
+                run("SET TIME ZONE 'UTC'")
+                connection.commit()
+                run("SET TIME ZONE 'Asia/Tokyo'")
+                run("SET LOCAL TIME ZONE 'Europe/Berlin'")
+                run("SET LOCAL statement_timeout = '7s'")
+                self.assertEqual(run("SELECT timestamptz '2024-07-01 00:00:00+00'::text").fetchone()[0], "2024-07-01 02:00:00+02")
+                run(end)
+                self.assertEqual((value("timezone"), value("statement_timeout")), (kept, "0"))
+                self.assertEqual(connection.info.parameter_status("TimeZone"), kept)
+                shown = "2024-07-01 00:00:00+00" if kept == "UTC" else "2024-07-01 09:00:00+09"
+                self.assertEqual(run("SELECT timestamptz '2024-07-01 00:00:00+00'::text").fetchone()[0], shown)
+                connection.rollback()
+            run("SET coscan.order_aware = 'always'")
+            run("ROLLBACK")
+            self.assertNotEqual(value("coscan.order_aware"), "always")
+            run("DECLARE kept CURSOR WITH HOLD FOR SELECT 1")
+            run("DECLARE other CURSOR FOR SELECT 1")
+            run("COMMIT AND CHAIN")
+            self.assertEqual(connection.info.transaction_status, TransactionStatus.INTRANS)
+            self.assertEqual(run("FETCH kept").fetchone(), (1,))
+            fails("34000", "FETCH other")
+            connection.rollback()
+            connection.autocommit = True
+            self.assertEqual(notices, [])
+            for sql in ("COMMIT", "ROLLBACK", "SET LOCAL application_name = 'x'"):
+                run(sql)
+            run("BEGIN")
+            run("BEGIN")
+            run("COMMIT")
+            self.assertEqual(notices, ["25P01"] * 3 + ["25001"])
+            for outside in ("SAVEPOINT a", "RELEASE a", "ROLLBACK TO a", "COMMIT AND CHAIN"):
+                fails("25P01", outside)
+            run("BEGIN")
+            for at in range(1024):
+                run(f"SAVEPOINT s{at}")
+            fails("53400", "SAVEPOINT one_too_many")
+            run("ROLLBACK")
+        engine = sqlalchemy.create_engine(self.url.replace("postgresql:", "postgresql+psycopg:"))
+        with engine.connect() as connection:
+            with self.assertRaises(sqlalchemy.exc.ProgrammingError), connection.begin_nested():
+                connection.execute(sqlalchemy.text("SELECT nope"))
+            self.assertEqual(connection.execute(sqlalchemy.text("SELECT 1")).scalar(), 1)
+
+    def error_of(self, of, call, *arguments):
+        """Returns the error."""
+        with self.assertRaises(of) as raised:
+            call(*arguments)
+        return raised.exception
 
     def test_pandas(self):
         import adbc_driver_postgresql.dbapi

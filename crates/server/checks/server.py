@@ -19,7 +19,7 @@ PACKAGES = [
     # DuckDB with its extension for PostgreSQL, which is made for one version; ClickHouse in a process.
     "duckdb==1.4.4", "duckdb-ext-postgres", "chdb==4.4.0",
     # Drivers and libraries of `clients.py`. SQLAlchemy needs greenlet for asyncpg.
-    "pg8000", "asyncpg", "greenlet", "adbc-driver-postgresql", "connectorx", "polars", "pandas",
+    "pg8000", "asyncpg", "greenlet", "adbc-driver-postgresql", "connectorx", "polars", "pandas", "pyodbc",
 ]
 JDBC = "org.postgresql:postgresql:42.7.4"
 NODE = "pg@8"
@@ -71,6 +71,29 @@ def node_modules() -> Path:
         if subprocess.run(get, capture_output=True, cwd=folder).returncode:
             raise Missing(f"{NODE} cannot be fetched")
     return folder
+
+
+def go_program() -> Path:
+    """Returns the program of `go`, built with the drivers of Go."""
+    if not shutil.which("go"):
+        raise Missing("go is missing: install Go 1.25 or later")
+    program = TARGET / "serve-go"
+    done = subprocess.run(["go", "build", "-o", program, "."], capture_output=True, text=True, cwd=Path(__file__).parent / "go")
+    if done.returncode:
+        raise Missing(f"the drivers of Go cannot be built: {done.stderr[-300:]}")
+    return program
+
+
+def odbc_driver() -> None:
+    """Installs PostgreSQL's ODBC driver if it is missing and can be installed."""
+    if shutil.which("odbcinst") and "PostgreSQL Unicode" in subprocess.run(["odbcinst", "-q", "-d"], capture_output=True, text=True).stdout:
+        return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise Missing("PostgreSQL's ODBC driver is missing: install odbc-postgresql and odbcinst")
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "odbc-postgresql", "odbcinst", "unixodbc"]):
+        if subprocess.run(command, env=environment, capture_output=True).returncode:
+            raise Missing(f"PostgreSQL's ODBC driver cannot be installed: `{' '.join(command)}` failed")
 
 
 def free_port() -> int:

@@ -22,7 +22,7 @@ use arrow_flight::{
 use bytes::Bytes;
 use coscan_upstream::execute_logical_plan;
 use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::arrow::ipc::writer::IpcWriteOptions;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -37,7 +37,8 @@ use super::listing;
 use super::stream::{Messages, of_batch, of_results, told};
 use crate::access::User;
 use crate::sql::{
-    Cancel, Protocol, QueryError, Results, Run, Session, Stop, result_columns, with_numbered_parameters,
+    Cancel, Protocol, QueryError, Results, Run, Session, Stop, parameters_of, result_columns,
+    with_numbered_parameters,
 };
 use crate::state::SharedState;
 
@@ -289,14 +290,10 @@ fn encoded_schema(schema: &Schema) -> Result<Bytes, Status> {
 
 /// Parameters in their order, as columns.
 fn parameter_schema(plan: &LogicalPlan) -> Result<Schema, QueryError> {
-    let mut parameters: Vec<(usize, Field)> = Vec::new();
-    for (name, data_type) in plan.get_parameter_types()? {
-        let at = name.trim_start_matches('$').parse().unwrap_or(usize::MAX);
-        let data_type = data_type.unwrap_or(datafusion::arrow::datatypes::DataType::Utf8);
-        parameters.push((at, Field::new(name, data_type, true)));
-    }
-    parameters.sort_by_key(|(at, _)| *at);
-    Ok(Schema::new(parameters.into_iter().map(|(_, field)| field).collect::<Vec<_>>()))
+    let field = |(at, of): (usize, Option<DataType>)| {
+        Field::new(format!("${}", at + 1), of.unwrap_or(DataType::Utf8), true)
+    };
+    Ok(Schema::new(parameters_of(plan)?.into_iter().map(field).collect::<Vec<_>>()))
 }
 
 /// Reads the bound parameters: one row, with one column per parameter.

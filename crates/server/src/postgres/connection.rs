@@ -23,6 +23,7 @@ use pgwire::messages::startup::ParameterStatus;
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use pgwire::types::format::FormatOptions;
 
+use super::block::Block;
 use super::copy::CopyFormat;
 use super::error::{error, fatal, info, violation};
 use super::extended::Extended;
@@ -47,9 +48,17 @@ pub(crate) struct Connection<'a> {
     pub(crate) session: Arc<Session>,
     pub(crate) request: Request,
     pub(crate) extended: Extended,
-    pub(crate) cursors: HashMap<String, Rows>,
+    pub(crate) cursors: HashMap<String, Cursor>,
+    pub(crate) block: Block,
     /// Its variables after the login, for RESET.
     begun_with: HashMap<String, String>,
+}
+
+/// A cursor of SQL.
+pub(crate) struct Cursor {
+    pub(crate) rows: Rows,
+    /// It outlives its transaction.
+    pub(crate) holds: bool,
 }
 
 /// Serves messages until the client leaves or the server shuts down.
@@ -62,7 +71,8 @@ pub(crate) async fn run(
     let begun_with = socket.metadata().clone();
     let (extended, cursors) = (Extended::default(), HashMap::new());
     let request = Request::of(session.entry());
-    let mut connection = Connection { socket, session, request, extended, cursors, begun_with };
+    let block = Block::default();
+    let mut connection = Connection { socket, session, request, extended, cursors, block, begun_with };
     loop {
         let entry = connection.session.entry().clone();
         let message = tokio::select! {
@@ -199,41 +209,42 @@ impl Connection<'_> {
         Arc::new(text)
     }
 
-    /// After a failure in a transaction, accepts only the transaction's end.
-    pub(crate) fn admit(&self, statement: &Statement) -> PgWireResult<()> {
+    /// After a failure in a transaction, accepts only what ends the failure.
+    pub(crate) fn admit(&self, ends_failure: bool) -> PgWireResult<()> {
         let failed = self.socket.transaction_status() == TransactionStatus::Error;
-        if failed && !matches!(statement, Statement::Commit | Statement::Rollback) {
+        if failed && !ends_failure {
             let text = "current transaction is aborted, commands ignored until end of transaction block";
             return Err(error("25P02", text));
         }
         Ok(())
     }
 
+    /// Sends a warning.
+    pub(crate) async fn warn(&mut self, sqlstate: &str, text: &str) -> io::Result<()> {
+        let warning = ErrorInfo::new("WARNING".to_owned(), sqlstate.to_owned(), text.to_owned());
+        self.socket.feed(PgWireBackendMessage::NoticeResponse(warning.into())).await
+    }
+
     /// Runs a statement that is neither a query nor a fetch, and returns its tag. `None` for queries and fetches.
     pub(crate) async fn command(&mut self, sql: &str, statement: &Statement) -> PgWireResult<Option<Tag>> {
-        let status = self.socket.transaction_status();
-        let mut become_ = |status| self.socket.set_transaction_status(status);
         let tag = match statement {
-            Statement::Begin => {
-                become_(TransactionStatus::Transaction);
-                "BEGIN"
-            }
-            Statement::Commit | Statement::Rollback => {
-                become_(TransactionStatus::Idle);
-                self.cursors.clear();
-                let failed = status == TransactionStatus::Error;
-                if failed || matches!(statement, Statement::Rollback) { "ROLLBACK" } else { "COMMIT" }
-            }
+            Statement::Transact(statement) => self.transact(statement).await?,
             Statement::Accepted(tag) => tag,
             Statement::Rename { from, to } => {
                 self.session.rename(from, to)?;
                 "ALTER TABLE"
             }
-            Statement::Set { variable, value } if value.eq_ignore_ascii_case("default") => {
+            Statement::Set { variable, local, .. }
+                if !self.block.sets(variable, self.socket.metadata().get(variable), *local) =>
+            {
+                self.warn("25P01", "SET LOCAL can only be used in transaction blocks").await?;
+                "SET"
+            }
+            Statement::Set { variable, value, .. } if value.eq_ignore_ascii_case("default") => {
                 self.reset(Some(variable)).await?;
                 "SET"
             }
-            Statement::Set { variable, value } => {
+            Statement::Set { variable, value, .. } => {
                 let told = settings::set(self.socket.metadata_mut(), variable, value)?;
                 if variable == "application_name" {
                     self.session.entry().set_application(value);
@@ -254,7 +265,7 @@ impl Connection<'_> {
                 self.reset(variable.as_deref()).await?;
                 "RESET"
             }
-            Statement::Declare(name, plan) => {
+            Statement::Declare { cursor, holds, plan } => {
                 if self.cursors.len() >= CURSORS_MAX {
                     return Err(error(
                         "53400",
@@ -263,7 +274,7 @@ impl Connection<'_> {
                 }
                 let mut rows = self.start(sql, plan.as_ref().clone(), &Format::UnifiedText).await?;
                 rows.wait(&self.session)?;
-                self.cursors.insert(name.clone(), rows);
+                self.cursors.insert(cursor.clone(), Cursor { rows, holds: *holds });
                 "DECLARE CURSOR"
             }
             Statement::Close(Some(name)) => {
@@ -300,7 +311,13 @@ impl Connection<'_> {
 
     /// Sets variables back to their values at the beginning of the connection.
     async fn reset(&mut self, variable: Option<&str>) -> PgWireResult<()> {
-        for (told, value) in settings::reset(self.socket.metadata_mut(), &self.begun_with, variable) {
+        let changed = settings::reset(self.socket.metadata_mut(), &self.begun_with, variable);
+        self.tell(changed).await
+    }
+
+    /// Applies changed variables, and reports them to the client.
+    pub(crate) async fn tell(&mut self, changed: Vec<(&'static str, String)>) -> PgWireResult<()> {
+        for (told, value) in changed {
             match told {
                 "application_name" => self.session.entry().set_application(&value),
                 "TimeZone" => self.session.set_time_zone(&value)?,
@@ -343,13 +360,13 @@ impl Connection<'_> {
         at_most: Option<usize>,
         describe: bool,
     ) -> PgWireResult<Tag> {
-        let mut rows = self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
+        let mut cursor = self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
         if describe {
-            let columns = description(rows.fields());
+            let columns = description(cursor.rows.fields());
             self.socket.feed(PgWireBackendMessage::RowDescription(columns)).await?;
         }
-        let (sent, _) = self.send_rows(&mut rows, at_most).await?;
-        self.cursors.insert(name.to_owned(), rows);
+        let (sent, _) = self.send_rows(&mut cursor.rows, at_most).await?;
+        self.cursors.insert(name.to_owned(), cursor);
         Ok(Tag::new("FETCH").with_rows(sent))
     }
 

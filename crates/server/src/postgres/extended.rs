@@ -90,10 +90,15 @@ impl Extended {
         let only_reads = match statement {
             Statement::Plan(plan) => has_rows(plan),
             Statement::Execute { .. } | Statement::Fetch(..) | Statement::Show(_) => true,
-            Statement::Begin | Statement::Commit | Statement::Rollback | Statement::Accepted(_) => true,
+            Statement::Transact(_) | Statement::Accepted(_) => true,
             _ => false,
         };
         self.changed += u64::from(!only_reads);
+    }
+
+    /// Notes that settings went back to former values.
+    pub(crate) fn changes(&mut self) {
+        self.changed += 1;
     }
 
     /// The counters of executions, and of those that may have changed a setting.
@@ -151,10 +156,6 @@ impl Connection<'_> {
         let types = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
         let mut attempt = self.session.attempt(&message.query);
         let prepared = Box::pin(self.prepared(message.query.clone(), types, &[])).await;
-        let prepared = prepared.and_then(|prepared| match &prepared.statement {
-            Some(statement) => self.admit(statement).map(|()| prepared),
-            None => Ok(prepared),
-        });
         attempt.ended(code(&prepared));
         let prepared = prepared.map_err(|error| located(error, &message.query))?;
         attempt.goes_on();
@@ -177,7 +178,8 @@ impl Connection<'_> {
         }
         let bytes = message.parameters.iter().flatten().map(|value| value.len()).sum();
         let reserved = self.session.reserve_values(bytes)?;
-        let values = parameters::values(&message, &prepared.parameters)?;
+        let read = Box::pin(self.read_texts(&message, &prepared)).await?;
+        let values = parameters::values(&message, &prepared.parameters, read)?;
         let format = match message.result_column_format_codes[..] {
             [] => Format::UnifiedText,
             [code] => Format::from(code),
@@ -203,7 +205,7 @@ impl Connection<'_> {
                 let columns = self
                     .cursors
                     .get(&name)
-                    .map_or_else(|| description(&[]), |rows| description(rows.fields()));
+                    .map_or_else(|| description(&[]), |cursor| description(cursor.rows.fields()));
                 return Ok(self.socket.feed(PgWireBackendMessage::RowDescription(columns)).await?);
             }
             TARGET_TYPE_BYTE_PORTAL => {
@@ -240,8 +242,8 @@ impl Connection<'_> {
             }
             Some(Statement::Show(variable)) => Some(vec![show_field(variable)]),
             Some(Statement::Fetch(name, _)) => {
-                let rows = self.cursors.get(name).ok_or_else(|| no_cursor(name))?;
-                Some(rows.fields().to_vec())
+                let cursor = self.cursors.get(name).ok_or_else(|| no_cursor(name))?;
+                Some(cursor.rows.fields().to_vec())
             }
             _ => None,
         })
@@ -274,7 +276,7 @@ impl Connection<'_> {
         at_most: Option<usize>,
     ) -> PgWireResult<()> {
         let Some(statement) = &prepared.statement else { return Ok(()) };
-        self.admit(statement)?;
+        self.admit(matches!(statement, Statement::Transact(of) if of.ends_failure()))?;
         let rows = match (begun, rows) {
             (true, Some(rows)) => rows,
             (true, None) => return Ok(self.complete(Tag::new("SELECT").with_rows(0)).await?),
@@ -299,8 +301,9 @@ impl Connection<'_> {
                 let copy = Statement::CopyOut(Box::new(bound(plan)?), format.clone());
                 Begun::Done(self.command(sql, &copy).await?.unwrap_or_else(|| Tag::new("COPY")))
             }
-            Statement::Declare(cursor, plan) => {
-                let declare = Statement::Declare(cursor.clone(), Box::new(bound(plan)?));
+            Statement::Declare { cursor, holds, plan } => {
+                let (cursor, plan) = (cursor.clone(), Box::new(bound(plan)?));
+                let declare = Statement::Declare { cursor, holds: *holds, plan };
                 Begun::Done(self.command(sql, &declare).await?.unwrap_or_else(|| Tag::new("DECLARE CURSOR")))
             }
             Statement::Execute { name, arguments } => {

@@ -17,8 +17,10 @@
 //! | `parameters` | decoding of parameters |
 //! | `rows`, `copy` | encoding of rows; `crate::values` encodes their values |
 //! | `settings` | SET and SHOW |
+//! | `block`, `transaction` | the state of transaction blocks; statements about them |
 //! | `error` | errors in the protocol's form |
 
+mod block;
 mod bounded;
 mod catalog;
 mod connection;
@@ -36,6 +38,7 @@ mod simple;
 mod socket;
 mod startup;
 mod statement;
+mod transaction;
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! Parameters of a plan: their types and their bound values.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow_pg::datatypes::df::deserialize_parameters_with_server_types;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, cast, lit};
 use pgwire::api::Type;
 use pgwire::api::portal::Portal;
 use pgwire::api::stmt::StoredStatement;
@@ -17,7 +17,7 @@ use pgwire::error::PgWireResult;
 use pgwire::messages::extendedquery::Bind;
 
 use super::error::{error, violation};
-use crate::sql::{OID_ARRAY, QueryError, bytea};
+use crate::sql::{OID_ARRAY, QueryError, bytea, parameter_position, parameters_of};
 use crate::values::numeric;
 
 /// Maximum number of parameters of a statement, as in PostgreSQL.
@@ -35,8 +35,8 @@ pub(crate) struct Parameter {
 /// plan.
 pub(crate) fn of(plan: &LogicalPlan, given: &[Option<Type>]) -> Result<Vec<Parameter>, QueryError> {
     let mut known: HashMap<usize, (Option<DataType>, Option<Type>)> = HashMap::new();
-    for (id, arrow) in plan.get_parameter_types()? {
-        known.insert(position(&id)?, (arrow, None));
+    for (at, arrow) in parameters_of(plan)? {
+        known.insert(at, (arrow, None));
     }
     plan.apply_with_subqueries(|node| {
         for expr in node.expressions() {
@@ -91,14 +91,6 @@ fn own_type(given: &Type) -> Option<DataType> {
     })
 }
 
-fn position(id: &str) -> Result<usize, QueryError> {
-    let number =
-        id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok()).filter(|&number| number > 0);
-    number
-        .map(|number| number - 1)
-        .ok_or_else(|| QueryError::other("42P02", format!("{id} is not a parameter: write $1, $2, ...")))
-}
-
 /// Adds the type information in an expression: a cast around a parameter, and columns that hold object numbers.
 fn note(expr: &Expr, known: &mut HashMap<usize, (Option<DataType>, Option<Type>)>) {
     let (cast, placeholder) = match expr {
@@ -110,7 +102,7 @@ fn note(expr: &Expr, known: &mut HashMap<usize, (Option<DataType>, Option<Type>)
         Expr::ScalarFunction(function) if function.name() == OID_ARRAY => {
             if let [Expr::Cast(cast)] = &function.args[..]
                 && let Expr::Placeholder(placeholder) = cast.expr.as_ref()
-                && let Ok(at) = position(&placeholder.id)
+                && let Ok(at) = parameter_position(&placeholder.id)
             {
                 *known.entry(at).or_default() = (Some(cast.field.data_type().clone()), Some(Type::OID_ARRAY));
             }
@@ -118,7 +110,7 @@ fn note(expr: &Expr, known: &mut HashMap<usize, (Option<DataType>, Option<Type>)
         }
         _ => return,
     };
-    let Ok(at) = position(&placeholder.id) else { return };
+    let Ok(at) = parameter_position(&placeholder.id) else { return };
     let (arrow, alias) = known.entry(at).or_default();
     if arrow.is_none() {
         *arrow = cast;
@@ -132,8 +124,33 @@ fn note(expr: &Expr, known: &mut HashMap<usize, (Option<DataType>, Option<Type>)
     }
 }
 
-/// The bound values as values of the query engine.
-pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<ParamValues> {
+/// The values that are bound as texts and read like constants of SQL, as casts.
+pub(crate) fn texts(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Vec<(usize, Expr)>> {
+    let mut texts = Vec::new();
+    for (at, (value, parameter)) in bind.parameters.iter().zip(parameters).enumerate() {
+        let Some(bytes) = value.as_ref().filter(|_| !is_binary(bind, at)) else { continue };
+        let text = std::str::from_utf8(bytes).map_err(|_| error("22021", "a bound text is not in UTF-8"))?;
+        // Drivers write numbers in their usual form.
+        let is_usual = match parameter.told {
+            Type::INT2 | Type::INT4 | Type::INT8 => text.parse::<i32>().is_ok(),
+            Type::FLOAT4 | Type::FLOAT8 => text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'),
+            Type::BOOL => matches!(text, "t" | "f" | "true" | "false"),
+            Type::DATE | Type::TIME | Type::TIMESTAMP | Type::TIMESTAMPTZ | Type::INTERVAL => false,
+            _ => true,
+        };
+        if !is_usual && let Some(of) = parameter.arrow.clone().or_else(|| own_type(&parameter.told)) {
+            texts.push((at, cast(lit(text), of)));
+        }
+    }
+    Ok(texts)
+}
+
+/// The bound values as values of the query engine. `read_before` has those that are read already.
+pub(crate) fn values(
+    bind: &Bind,
+    parameters: &[Parameter],
+    mut read_before: BTreeMap<usize, ScalarValue>,
+) -> PgWireResult<ParamValues> {
     let (given, wanted) = (bind.parameters.len(), parameters.len());
     if given != wanted {
         return Err(violation(format!(
@@ -152,6 +169,7 @@ pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Para
     // The reader of the other types supports only 28 digits of numerics, and one text form of bytes.
     let others = bind.parameters.iter().zip(&told).enumerate().map(|(at, (value, told))| match *told {
         Type::NUMERIC | Type::BYTEA => None,
+        _ if read_before.contains_key(&at) => None,
         _ if told.name().starts_with('_') && !is_binary(bind, at) => value.as_deref().map(without_spaces),
         _ => value.clone(),
     });
@@ -167,6 +185,10 @@ pub(crate) fn values(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Para
     if let ParamValues::List(values) = &mut read {
         for (at, (value, bound)) in values.iter_mut().zip(&bind.parameters).enumerate() {
             let Some(bytes) = bound else { continue };
+            if let Some(read) = read_before.remove(&at) {
+                *value = read.into();
+                continue;
+            }
             *value = match (&told[at], is_binary(bind, at)) {
                 (&Type::NUMERIC, true) => numeric::from_binary(bytes)?.into(),
                 (&Type::NUMERIC, false) => numeric::from_text(bytes)?.into(),

@@ -4,6 +4,7 @@
 //! may have changed. The files of a table are listed each time a plan runs. As in PostgreSQL, parameters keep the
 //! types that the client knows, and columns must not change.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
@@ -14,12 +15,13 @@ use datafusion::sql::sqlparser::ast;
 use pgwire::api::Type;
 use pgwire::api::portal::Format;
 use pgwire::error::PgWireResult;
+use pgwire::messages::extendedquery::Bind;
 
 use super::connection::{Connection, has_rows};
 use super::error::error;
 use super::parameters::{self, Parameter};
 use super::rows::fields;
-use super::statement::Statement;
+use super::statement::{Statement, ends_failure};
 use crate::sql::{QueryError, result_columns};
 
 /// A prepared statement.
@@ -51,7 +53,7 @@ type Column = (String, u32, i32);
 impl Prepared {
     fn plan(&self) -> Option<&LogicalPlan> {
         match &self.statement {
-            Some(Statement::Plan(plan) | Statement::Declare(_, plan) | Statement::CopyOut(plan, _)) => {
+            Some(Statement::Plan(plan) | Statement::Declare { plan, .. } | Statement::CopyOut(plan, _)) => {
                 Some(plan)
             }
             _ => None,
@@ -90,7 +92,10 @@ impl Connection<'_> {
         let mut parsed = self.read(&sql).await?;
         let statement = match (parsed.pop(), parsed.is_empty()) {
             (None, _) => None,
-            (Some(parsed), true) => Some(self.plan(parsed, &types).await?),
+            (Some(parsed), true) => {
+                self.admit(ends_failure(&parsed))?;
+                Some(self.plan(parsed, &types).await?)
+            }
             _ => return Err(error("42601", "cannot insert multiple commands into a prepared statement")),
         };
         let planned = Planned { done, holds: None };
@@ -184,16 +189,39 @@ impl Connection<'_> {
             let arguments = arguments.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let plan = self.query(&format!("SELECT {arguments}")).await?;
             let types: Vec<_> = prepared.parameters.iter().map(|of| of.arrow.clone()).collect();
-            let state = self.session.context().state();
-            let computing = async move { constants(plan, types).and_then(|plan| Ok(state.optimize(&plan)?)) };
-            let plan = self.session.within(&self.run(), self.session.planning(computing)).await???;
-            values = literals(&plan).ok_or_else(|| {
+            values = self.computed(constants(plan, types)?).await?.ok_or_else(|| {
                 QueryError::unsupported(
                     "arguments of EXECUTE have to be constants of the types of its parameters",
                 )
             })?;
         }
         Ok((prepared, ParamValues::from(values)))
+    }
+
+    /// Reads the values that are bound as texts like constants of SQL: `today`, or a time in the session's zone.
+    pub(crate) async fn read_texts(
+        &self,
+        bind: &Bind,
+        prepared: &Prepared,
+    ) -> PgWireResult<BTreeMap<usize, ScalarValue>> {
+        let texts = parameters::texts(bind, &prepared.parameters)?;
+        if texts.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let (places, casts): (Vec<usize>, Vec<Expr>) = texts.into_iter().unzip();
+        let names = casts.into_iter().zip(&places).map(|(cast, at)| cast.alias(format!("${}", at + 1)));
+        let plan = LogicalPlanBuilder::empty(true).project(names).and_then(LogicalPlanBuilder::build);
+        let values = self.computed(plan.map_err(QueryError::from)?).await?;
+        let values = values.ok_or_else(|| error("22P02", "a bound text has no value of its type"))?;
+        Ok(places.into_iter().zip(values).collect())
+    }
+
+    /// The values of a query of constants. `None` if it is none.
+    async fn computed(&self, plan: LogicalPlan) -> PgWireResult<Option<Vec<ScalarValue>>> {
+        let state = self.session.context().state();
+        let computing = async move { state.optimize(&plan).map_err(QueryError::from) };
+        let plan = self.session.within(&self.run(), self.session.planning(computing)).await???;
+        Ok(literals(&plan))
     }
 
     async fn query(&self, sql: &str) -> PgWireResult<LogicalPlan> {

@@ -114,6 +114,17 @@ pub(crate) fn reset(
     concerned.filter_map(|(name, told)| Some((*told, show(variables, name).ok()?))).collect()
 }
 
+/// Replaces all variables. Returns the names and values to report to the client.
+pub(crate) fn replace(
+    variables: &mut HashMap<String, String>,
+    with: &HashMap<String, String>,
+) -> Vec<(&'static str, String)> {
+    let changed = TOLD.iter().filter(|(name, _)| show(variables, name).ok() != show(with, name).ok());
+    let changed = changed.filter_map(|(name, told)| Some((*told, show(with, name).ok()?))).collect();
+    variables.clone_from(with);
+    changed
+}
+
 /// The variables that a startup message sets: parameters other than those of the connection itself, and `-c
 /// name=value` or `--name=value` in `options`. In `options`, a backslash escapes the next character.
 pub(crate) fn of_startup<'a>(

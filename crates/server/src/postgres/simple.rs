@@ -13,7 +13,7 @@ use super::connection::{Connection, has_rows};
 use super::error::{code, located};
 use super::extended::Begun;
 use super::rows::{Rows, description};
-use super::statement::Statement;
+use super::statement::{Statement, ends_failure};
 
 impl Connection<'_> {
     /// Runs the statements of a text up to the first failure.
@@ -53,8 +53,8 @@ impl Connection<'_> {
     }
 
     async fn one(&mut self, sql: &str, parsed: Parsed) -> PgWireResult<Tag> {
+        self.admit(ends_failure(&parsed))?;
         let statement = self.plan(parsed, &[]).await?;
-        self.admit(&statement)?;
         self.extended.does(&statement);
         self.answer(sql, statement).await
     }

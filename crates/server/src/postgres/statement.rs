@@ -23,6 +23,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::block::Transact;
 use super::catalog;
 use super::copy::{self, CopyFormat};
 use super::objects;
@@ -35,26 +36,22 @@ use crate::sql::{QueryError, Session, check_collations, check_nesting, parsable}
 pub(crate) enum Statement {
     /// The query engine runs it.
     Plan(Box<LogicalPlan>),
-    /// BEGIN.
-    Begin,
-    /// COMMIT, with the tag for the client.
-    Commit,
-    /// ROLLBACK.
-    Rollback,
+    /// BEGIN, COMMIT, ROLLBACK, or a statement about savepoints.
+    Transact(Transact),
     /// An accepted statement without effect.
     Accepted(&'static str),
     /// ALTER TABLE of one name to another.
     Rename { from: String, to: String },
-    /// SET of one variable, with its values as written.
-    Set { variable: String, value: String },
+    /// SET of one variable, with its values as written. `local`: up to the end of the transaction.
+    Set { variable: String, value: String, local: bool },
     /// RESET of one variable or of all.
     Reset(Option<String>),
     /// SHOW of one variable.
     Show(String),
     /// COPY ... TO STDOUT.
     CopyOut(Box<LogicalPlan>, CopyFormat),
-    /// DECLARE ... CURSOR FOR.
-    Declare(String, Box<LogicalPlan>),
+    /// DECLARE ... CURSOR FOR. `holds`: WITH HOLD.
+    Declare { cursor: String, holds: bool, plan: Box<LogicalPlan> },
     /// FETCH with a number of rows. `None`: all.
     Fetch(String, Option<usize>),
     /// CLOSE of one cursor or of all.
@@ -189,12 +186,12 @@ pub(crate) async fn plan(
     let Parsed::Statement(ast) = &parsed else { return planned(session, parsed, stated).await };
     let name = folded;
     Ok(match ast.as_ref() {
-        Ast::StartTransaction { .. } => Statement::Begin,
-        Ast::Commit { .. } => Statement::Commit,
-        Ast::Rollback { savepoint: None, .. } => Statement::Rollback,
-        Ast::Rollback { .. } => Statement::Accepted("ROLLBACK"),
-        Ast::Savepoint { .. } => Statement::Accepted("SAVEPOINT"),
-        Ast::ReleaseSavepoint { .. } => Statement::Accepted("RELEASE"),
+        Ast::StartTransaction { .. } => Statement::Transact(Transact::Begin),
+        Ast::Commit { chain, .. } => Statement::Transact(Transact::Commit { chain: *chain }),
+        Ast::Rollback { savepoint: None, chain } => Statement::Transact(Transact::Rollback { chain: *chain }),
+        Ast::Rollback { savepoint: Some(to), .. } => Statement::Transact(Transact::RollbackTo(name(to))),
+        Ast::Savepoint { name: of } => Statement::Transact(Transact::Savepoint(name(of))),
+        Ast::ReleaseSavepoint { name: of } => Statement::Transact(Transact::Release(name(of))),
         Ast::LISTEN { .. } => {
             return Err(QueryError::other("0A000", "coscan has no notifications: LISTEN is not supported"));
         }
@@ -264,6 +261,12 @@ pub(crate) async fn plan(
     })
 }
 
+/// Returns whether a statement is accepted after a failure in a transaction.
+pub(crate) fn ends_failure(parsed: &Parsed) -> bool {
+    let Parsed::Statement(ast) = parsed else { return false };
+    matches!(ast.as_ref(), Ast::Commit { .. } | Ast::Rollback { .. })
+}
+
 /// The name of a table without its schema.
 fn last_of(name: &ast::ObjectName) -> String {
     name.0.last().and_then(|part| part.as_ident()).map(folded).unwrap_or_default()
@@ -301,10 +304,13 @@ async fn declare(
     stated: &[Option<DataType>],
 ) -> Result<Statement, QueryError> {
     match declared {
-        [ast::Declare { names, declare_type: Some(DeclareType::Cursor), for_query: Some(of), .. }]
-            if names.len() == 1 =>
-        {
-            Ok(Statement::Declare(folded(&names[0]), query(session, of.to_string(), stated).await?))
+        [
+            ast::Declare {
+                names, declare_type: Some(DeclareType::Cursor), for_query: Some(of), hold, ..
+            },
+        ] if names.len() == 1 => {
+            let plan = query(session, of.to_string(), stated).await?;
+            Ok(Statement::Declare { cursor: folded(&names[0]), holds: *hold == Some(true), plan })
         }
         _ => Err(QueryError::other("42601", "only DECLARE name CURSOR FOR query is supported")),
     }
@@ -333,25 +339,27 @@ fn wrong_fetch() -> QueryError {
 
 async fn assignment(session: &Arc<Session>, set: &Set, parsed: &Parsed) -> Result<Statement, QueryError> {
     match set {
-        Set::SingleAssignment { variable, values, .. } => {
+        Set::SingleAssignment { scope, variable, values, .. } => {
             let variable = variable.to_string().replace('"', "").to_ascii_lowercase();
             if variable.contains('.') {
                 return planned(session, parsed.clone(), &[]).await;
             }
             let values: Vec<String> = values.iter().map(literal).collect();
-            Ok(Statement::Set { variable, value: values.join(", ") })
+            let local = matches!(scope, Some(ast::ContextModifier::Local));
+            Ok(Statement::Set { variable, value: values.join(", "), local })
         }
-        Set::SetTimeZone { value, .. } => {
+        Set::SetTimeZone { local, value } => {
             let value = match value {
                 ast::Expr::Interval(offset) => literal(&offset.value),
                 value => literal(value),
             };
             // The zone at the beginning of the connection.
             let value = if value.eq_ignore_ascii_case("local") { "default".to_owned() } else { value };
-            Ok(Statement::Set { variable: "timezone".to_owned(), value })
+            Ok(Statement::Set { variable: "timezone".to_owned(), value, local: *local })
         }
         Set::SetNames { charset_name, .. } => {
-            Ok(Statement::Set { variable: "client_encoding".to_owned(), value: charset_name.value.clone() })
+            let value = charset_name.value.clone();
+            Ok(Statement::Set { variable: "client_encoding".to_owned(), value, local: false })
         }
         Set::SetTransaction { .. } => Ok(Statement::Accepted("SET")),
         Set::SetRole { .. } | Set::SetSessionAuthorization(_) => Err(QueryError::Denied(

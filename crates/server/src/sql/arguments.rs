@@ -10,10 +10,12 @@ use datafusion::common::Result;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{ColumnarValue, Expr};
 
+use super::parameter_types::is_untyped;
+
 /// The argument. A parameter of unknown type gets this type.
 pub(super) fn bound(argument: &Expr, to: DataType) -> Expr {
     match argument {
-        Expr::Placeholder(Placeholder { id, field: None }) => {
+        Expr::Placeholder(Placeholder { id, .. }) if is_untyped(argument) => {
             let field = Arc::new(Field::new("", to, true));
             Expr::Placeholder(Placeholder::new_with_field(id.clone(), Some(field)))
         }

@@ -3,6 +3,9 @@
 //! The rewrites themselves are elsewhere: in `dialect` here, and in `catalog` and `regclass` of the PostgreSQL
 //! protocol.
 
+use std::ops::ControlFlow;
+
+use coscan_upstream::walk::{Tree, visit_expressions};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, Value,
@@ -98,6 +101,20 @@ pub(crate) fn text(expr: &Expr) -> Option<&str> {
         }) => Some(text),
         _ => None,
     }
+}
+
+/// Returns whether this is a parameter.
+pub(crate) fn is_parameter(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }))
+}
+
+/// Returns whether a statement or an expression has a parameter.
+pub(crate) fn has_parameter<T: Tree + ?Sized>(of: &T) -> bool {
+    let visited = visit_expressions(of, |expr| match is_parameter(expr) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    visited.is_break()
 }
 
 /// A name as PostgreSQL reads it: in lower case unless it is quoted.

@@ -23,6 +23,7 @@
 //! | `watched` | rules of the planner that end when their statement was stopped |
 //! | `memory`, `size` | memory reserved by a user's queries; bytes of rows |
 //! | `arguments` | arguments of functions |
+//! | `parameter_types` | types of parameters whose client states none |
 //! | `bounded` | memory limits for results of expressions |
 //! | `nesting` | depth of a statement, before it is parsed |
 //! | `expanded` | size of a statement after its views, WITH queries and columns are expanded |
@@ -51,6 +52,7 @@ mod memory;
 mod missing;
 mod nesting;
 mod objects;
+mod parameter_types;
 mod parsable;
 mod permissions;
 mod pg_catalog;
@@ -80,6 +82,7 @@ pub(crate) use functions::POSTGRES_VERSION;
 pub use functions::function_session;
 pub(crate) use nesting::check as check_nesting;
 pub(crate) use objects::{OBJECT_NAME, OID_ARRAY, TO_REGTYPE};
+pub(crate) use parameter_types::{of as parameters_of, position as parameter_position};
 pub(crate) use parsable::parsable;
 pub(crate) use pg_catalog::{information_table, is_own_table, is_without_rows};
 pub use registry::{Cancel, Finished, Protocol, Registry, RunningQuery, SessionEntry, Stop};

@@ -7,6 +7,8 @@
 //! | `TABLE t` | `SELECT * FROM t` |
 //! | `trim(LEADING FROM a)` | `trim(LEADING a)` |
 //! | `ORDER BY a USING >` | `ORDER BY a DESC` |
+//! | `FETCH c`, `FETCH 5 c` | `FETCH NEXT FROM c`, `FETCH 5 FROM c` |
+//! | `ABORT` | `ROLLBACK` |
 //! | `a BETWEEN SYMMETRIC b AND c` | `a BETWEEN !! b AND c`, with an operator that PostgreSQL has no more |
 
 use std::borrow::Cow;
@@ -19,7 +21,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 use super::text::ends_value;
 
 /// Words without which no such form is there, in upper case.
-const WORDS: [&str; 5] = ["ISNULL", "SYMMETRIC", "TABLE", "TRIM", "USING"];
+const WORDS: [&str; 7] = ["ABORT", "FETCH", "ISNULL", "SYMMETRIC", "TABLE", "TRIM", "USING"];
 
 /// The statement in a form that the parser knows.
 pub(crate) fn parsable(sql: &str) -> Cow<'_, str> {
@@ -79,6 +81,22 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
                 before(1).is_some_and(|token| ends_value(token) && word_of(token) != Some(Keyword::AS));
             is_operand.then(|| "IS NULL".to_owned())
         }
+        Token::Word(word) if word.value.eq_ignore_ascii_case("abort") => {
+            begins_statement(before(1)).then(|| "ROLLBACK".to_owned())
+        }
+        Token::Word(word) if word.keyword == Keyword::FETCH => {
+            let only_name = begins_statement(before(1)) && is_name(behind(1)) && ends_statement(behind(2));
+            only_name.then(|| "FETCH NEXT FROM".to_owned())
+        }
+        count
+            if before(1).and_then(word_of) == Some(Keyword::FETCH)
+                && begins_statement(before(2))
+                && !matches!(word_of(count), Some(Keyword::FROM | Keyword::IN))
+                && is_name(behind(1))
+                && ends_statement(behind(2)) =>
+        {
+            Some(format!("{count} FROM"))
+        }
         Token::Word(word) if word.keyword == Keyword::TABLE => {
             let begins = match before(1) {
                 None | Some(Token::LParen | Token::SemiColon) => true,
@@ -122,6 +140,18 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     }
 }
 
+fn begins_statement(before: Option<&Token>) -> bool {
+    matches!(before, None | Some(Token::SemiColon))
+}
+
+fn ends_statement(behind: Option<&Token>) -> bool {
+    matches!(behind, None | Some(Token::SemiColon | Token::EOF))
+}
+
+fn is_name(token: Option<&Token>) -> bool {
+    matches!(token, Some(Token::Word(_)))
+}
+
 fn word_of(token: &Token) -> Option<Keyword> {
     match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
@@ -148,6 +178,8 @@ mod tests {
             ("SELECT a>-1, b>+2", "SELECT a> -1, b> +2"),
             ("SELECT a ISNULL, (b)isnull", "SELECT a IS NULL, (b)IS NULL"),
             ("TABLE t", "SELECT * FROM t"),
+            ("FETCH c; fetch 5 \"C\"", "FETCH NEXT FROM c; fetch 5 FROM \"C\""),
+            ("ABORT", "ROLLBACK"),
             ("table s.t ORDER BY 1", "SELECT * FROM s.t ORDER BY 1"),
             ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
             ("SELECT trim(LEADING FROM a), trim(from b)", "SELECT trim(LEADING  a), trim( b)"),
@@ -158,6 +190,7 @@ mod tests {
         }
         for sql in [
             "SELECT 1 AS isnull, t.isnull, isnull(a)",
+            "FETCH FORWARD 5 FROM c; FETCH ALL IN c; SELECT a AS abort FROM t FETCH FIRST 5 ROWS ONLY",
             "SELECT 'a ISNULL', \"table \" FROM t",
             "CREATE TABLE t (a int)",
             "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'x'",

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use coscan_datafusion::{CoscanContext, CoscanOptions, Interrupt};
 use coscan_tier::{TierUser, Tiers};
-use coscan_upstream::{plan_with_types, statement_to_plan, with_options};
+use coscan_upstream::with_options;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::DataFusionError;
 use datafusion::common::Result as DataFusionResult;
-use datafusion::common::config::Dialect;
+use datafusion::common::config::{ConfigOptions, Dialect};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -43,7 +43,7 @@ use super::watched::watched;
 use super::work::Work;
 use super::{
     Cancel, Protocol, QueryError, Registry, Results, RunningQuery, SessionEntry, Tables, expanded, explain,
-    parsable, permissions,
+    parameter_types, parsable, permissions,
 };
 use crate::access::{AccessError, Audit, Opened, Role, User, where_set};
 use crate::config::ServeConfig;
@@ -387,7 +387,7 @@ impl Session {
             })?;
             expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
             let again = if_small(&statement);
-            let plan = match statement_to_plan(&state, translated(statement)?).await {
+            let plan = match parameter_types::plan(&state, translated(statement)?, Vec::new()).await {
                 Ok(plan) => plan,
                 Err(error) => return Err(with_arguments(state, again, Vec::new(), error.into()).await),
             };
@@ -411,10 +411,8 @@ impl Session {
         let (limits, tables) = (self.entry.user.role.limits.clone(), self.base.tables.clone());
         let planning = async move {
             expanded::check_statement(&statement, &limits, &|name| tables.view(name))?;
-            let types = Arc::new(CatalogTypes);
             let again = if_small(&statement);
-            let written = translated(statement)?;
-            let plan = match plan_with_types(&state, written, stated.clone(), types).await {
+            let plan = match parameter_types::plan(&state, translated(statement)?, stated.clone()).await {
                 Ok(plan) => plan,
                 Err(error) => return Err(with_arguments(state, again, stated, error.into()).await),
             };
@@ -501,7 +499,12 @@ impl Session {
         Ok(Unread { _opened: opened, _reserved: reserved })
     }
 
-    fn reserve(&self, what: &str, bytes: usize) -> Result<MemoryReservation, QueryError> {
+    /// Reserves bytes in the user's memory.
+    ///
+    /// # Errors
+    ///
+    /// If there are too few.
+    pub(crate) fn reserve(&self, what: &str, bytes: usize) -> Result<MemoryReservation, QueryError> {
         let reservation = MemoryConsumer::new(what).register(&self.context.runtime_env().memory_pool);
         reservation.try_grow(bytes)?;
         Ok(reservation)
@@ -564,6 +567,22 @@ impl Session {
         let options = state.config_mut().options_mut();
         let zone = if zone.eq_ignore_ascii_case("default") { "+00:00" } else { zone };
         options.set("datafusion.execution.time_zone", zone).map_err(QueryError::from)
+    }
+
+    /// The settings of the query engine.
+    pub(crate) fn options(&self) -> Arc<ConfigOptions> {
+        Arc::clone(self.context.state_ref().read().config().options())
+    }
+
+    /// Sets all settings of the query engine. Returns whether they were others.
+    pub(crate) fn set_options(&self, to: &Arc<ConfigOptions>) -> bool {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        let others = !Arc::ptr_eq(state.config().options(), to);
+        if others {
+            *state.config_mut().options_mut() = ConfigOptions::clone(to);
+        }
+        others
     }
 
     /// Checks that the user may run this plan.

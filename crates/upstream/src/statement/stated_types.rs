@@ -22,7 +22,6 @@ use crate::statement::plan::{found, statement_to_plan, with_numbers_of_one_kind}
 ///
 /// # Errors
 /// If the statement cannot be planned.
-/// If the statement cannot be planned.
 #[inline(never)]
 pub fn plan_with_types(
     state: &SessionState,

@@ -4,12 +4,14 @@ use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, OrderByExpr, OrderByOptions,
-    TimezoneInfo, TypedString, Value, ValueWithSpan,
+    TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::interval::interval;
 use super::{json, operators};
-use crate::sql::ast::{binary, call, cast, function as ast_function, literal, nested, number, text};
+use crate::sql::ast::{
+    binary, call, cast, function as ast_function, is_parameter, literal, nested, number, text,
+};
 
 /// Functions that have another name in the query engine.
 const RENAMED: [(&str, &str); 10] = [
@@ -43,9 +45,63 @@ const COUNTS: [(&str, DataType); 13] = [
     ("row_number", DataType::BigInt(None)),
 ];
 
+/// Arguments that are numbers, by their positions. PostgreSQL reads text constants there as numbers.
+const OF_NUMBERS: [(&str, &[usize]); 26] = [
+    ("abs", &[0]),
+    ("array_length", &[1]),
+    ("ceiling", &[0]),
+    ("chr", &[0]),
+    ("exp", &[0]),
+    ("lag", &[1]),
+    ("lead", &[1]),
+    ("left", &[1]),
+    ("ln", &[0]),
+    ("lpad", &[1]),
+    ("make_date", &[0, 1, 2]),
+    ("mod", &[0, 1]),
+    ("nth_value", &[1]),
+    ("ntile", &[0]),
+    ("percentile_cont", &[0]),
+    ("percentile_disc", &[0]),
+    ("pow", &[0, 1]),
+    ("power", &[0, 1]),
+    ("repeat", &[1]),
+    ("right", &[1]),
+    ("round", &[0, 1]),
+    ("rpad", &[1]),
+    ("split_part", &[2]),
+    ("sqrt", &[0]),
+    ("trunc", &[0, 1]),
+    ("width_bucket", &[0, 1, 2, 3]),
+];
+
+/// Makes text constants in such arguments numbers.
+fn numbers(function: &mut Function, name: &str) {
+    let Ok(at) = OF_NUMBERS.binary_search_by_key(&name, |(known, _)| known) else { return };
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    for position in OF_NUMBERS[at].1 {
+        if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))) = list.args.get_mut(*position) {
+            as_number(arg);
+        }
+    }
+}
+
+/// Makes a text constant a number.
+pub(super) fn as_number(arg: &mut Expr) {
+    if let Some(digits) = text(arg).map(str::trim)
+        && digits.parse::<f64>().is_ok_and(f64::is_finite)
+    {
+        *arg = match digits.strip_prefix('-') {
+            Some(digits) => negative(digits),
+            None => number(digits),
+        };
+    }
+}
+
 /// Calls of functions with other arguments.
 pub(super) fn called(function: &mut Function) -> Option<Expr> {
     let name = function.name.to_string().to_ascii_lowercase();
+    numbers(function, &name);
     order_distinct(function, &name);
     patterns(function, &name);
     if let Some(json) = json::made(function, &name) {
@@ -77,12 +133,13 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
             let there = || call("timezone", vec![zone(), time.clone()]);
             let truncated = call("date_trunc", vec![(*field).clone(), there()]);
             // Clocks that are set do not change the time since the last full hour.
+            let since = nested(binary(there(), BinaryOperator::Minus, truncated.clone()));
+            let within_hours = nested(binary(time.clone(), BinaryOperator::Minus, since));
+            let beyond = call("timezone", vec![zone(), truncated]);
             Some(match text(field) {
-                Some(field) if is_within_hours(field) => {
-                    let since = nested(binary(there(), BinaryOperator::Minus, truncated));
-                    nested(binary(time, BinaryOperator::Minus, since))
-                }
-                _ => call("timezone", vec![zone(), truncated]),
+                Some(field) if is_within_hours(field) => within_hours,
+                Some(_) => beyond,
+                None => either(names_hours(field), within_hours, beyond),
             })
         }
         ("date_trunc", [unit, time]) => match text(unit)?.to_ascii_lowercase().as_str() {
@@ -105,13 +162,7 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
                 Expr::Function(Function { over: function.over.clone(), ..ast_function(&name, args) })
             };
             let has_row = over(vec![boolean(true), by.clone(), boolean(false)]);
-            Some(nested(Expr::Case {
-                case_token: AttachedToken::empty(),
-                end_token: AttachedToken::empty(),
-                operand: None,
-                conditions: vec![CaseWhen { condition: has_row, result: over(vec![of, by]) }],
-                else_result: Some(Box::new(default)),
-            }))
+            Some(either(has_row, over(vec![of, by]), default))
         }
         ("mod", [of, by]) => {
             let (of, by) = (nested((*of).clone()), nested((*by).clone()));
@@ -136,8 +187,19 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
             let known = Expr::IsNotNull(Box::new(nested((*time).clone())));
             Some(call("nullif", vec![known, boolean(false)]))
         }
+        ("generate_series", [from, to]) => {
+            let to_number =
+                text(to).filter(|digits| text(from).is_none() && digits.parse::<i64>().is_ok())?;
+            Some(call("generate_series", vec![(*from).clone(), nested(number(to_number))]))
+        }
         ("generate_series", [from, to, step]) => {
-            let step = interval(text(step)?);
+            let step = match text(step).filter(|step| step.parse::<i64>().is_err()) {
+                Some(words) => interval(words),
+                None if is_parameter(step) && is_time(from) => {
+                    cast((*step).clone(), DataType::Interval { fields: None, precision: None })
+                }
+                None => return None,
+            };
             Some(call("generate_series", vec![(*from).clone(), like(from, to), step]))
         }
         _ => None,
@@ -159,16 +221,28 @@ pub(super) fn word(name: &str) -> Option<Expr> {
     }
 }
 
-/// A text as a value of the type that another expression states.
+/// A text or a parameter as a value of the type that another expression states.
 pub(super) fn like(of: &Expr, constant: &Expr) -> Expr {
     match of {
         Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. })
-            if text(constant).is_some() =>
+            if text(constant).is_some() || is_parameter(constant) =>
         {
             cast(constant.clone(), data_type.clone())
         }
         _ => constant.clone(),
     }
+}
+
+fn negative(digits: &str) -> Expr {
+    nested(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(digits)) })
+}
+
+/// Returns whether an expression is written as a time.
+fn is_time(expr: &Expr) -> bool {
+    let (Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. })) = expr else {
+        return false;
+    };
+    matches!(data_type, DataType::Date | DataType::Timestamp(..))
 }
 
 /// `date_trunc` of a decade, a century or a millennium: the first of January of a year before that of the time.
@@ -190,10 +264,32 @@ fn first_of_years(unit: &str, time: &Expr) -> Option<Expr> {
     Some(nested(binary(year, BinaryOperator::Minus, since)))
 }
 
+/// Units of an hour or less.
+const WITHIN_HOURS: [&str; 5] = ["hour", "minute", "second", "millisecond", "microsecond"];
+
 /// Returns whether a unit of `date_trunc` is an hour or less.
 pub(super) fn is_within_hours(unit: &str) -> bool {
-    const UNITS: [&str; 5] = ["hour", "minute", "second", "millisecond", "microsecond"];
-    UNITS.contains(&unit.to_ascii_lowercase().trim_end_matches('s'))
+    WITHIN_HOURS.contains(&unit.to_ascii_lowercase().trim_end_matches('s'))
+}
+
+/// The condition that a unit is an hour or less.
+fn names_hours(unit: &Expr) -> Expr {
+    let unit = call("rtrim", vec![call("lower", vec![unit.clone()]), literal("s")]);
+    Expr::InList {
+        expr: Box::new(unit),
+        list: WITHIN_HOURS.into_iter().map(literal).collect(),
+        negated: false,
+    }
+}
+
+fn either(condition: Expr, then: Expr, otherwise: Expr) -> Expr {
+    nested(Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result: then }],
+        else_result: Some(Box::new(otherwise)),
+    })
 }
 
 /// The arguments of `make_interval` in their order, if any is named. Others are 0.

@@ -1,12 +1,13 @@
-//! `FETCH FIRST` as a limit. With WITH TIES, as a condition on the rank of a row.
+//! `FETCH FIRST` as a limit; with WITH TIES, as a condition on the rank of a row. Limits written as texts or with a
+//! fraction.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Fetch, Function, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem,
-    SetExpr, Value, ValueWithSpan, WindowSpec, WindowType,
+    BinaryOperator, DataType, Expr, Fetch, Function, LimitClause, OrderByExpr, OrderByKind, Query, Select,
+    SelectItem, SetExpr, Value, ValueWithSpan, WindowSpec, WindowType,
 };
 
 use crate::sql::QueryError;
-use crate::sql::ast::{binary, folded, function, nested, number};
+use crate::sql::ast::{binary, cast, folded, function, nested, number, text};
 
 /// Advice for queries with more than one SELECT.
 const IN_FROM: &str = "write SELECT * FROM (...) AS q ORDER BY ... FETCH FIRST n ROWS WITH TIES";
@@ -33,6 +34,22 @@ pub(super) fn fetch(query: &mut Query, fetch: Fetch) -> Result<(), QueryError> {
         }
     }
     Ok(())
+}
+
+/// Makes limits written as texts or with a fraction integers: `LIMIT '10'`, as drivers write bound values.
+pub(super) fn limits(query: &mut Query) {
+    let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause else { return };
+    for bound in limit.iter_mut().chain(offset.iter_mut().map(|offset| &mut offset.value)) {
+        let has_fraction = match bound {
+            Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
+                !number.to_string().bytes().all(|byte| byte.is_ascii_digit())
+            }
+            _ => false,
+        };
+        if has_fraction || text(bound).is_some() {
+            *bound = cast(bound.clone(), DataType::BigInt(None));
+        }
+    }
 }
 
 /// Leaves out rows whose rank is beyond the last row. OFFSET skips rows by number, not by rank.

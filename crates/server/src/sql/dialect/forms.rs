@@ -7,14 +7,15 @@ use coscan_upstream::walk::{visit_expressions, visit_expressions_mut};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval, ObjectName, Query, Select,
-    SelectItem, Statement, TableFactor, TimezoneInfo, TypedString, Value, ValueWithSpan, VisitorMut,
+    SelectItem, Statement, TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
+    VisitorMut,
 };
 
-use super::calls::{called, word};
+use super::calls::{as_number, called, word};
 use super::interval::{in_words, interval};
 use super::{arrays, fetch, operators, rows, sample};
 use crate::sql::QueryError;
-use crate::sql::ast::{binary, call, cast, literal, nested, text};
+use crate::sql::ast::{binary, call, cast, has_parameter, literal, nested, text};
 
 /// Names of the only collation, the order of bytes.
 const BY_BYTES: [&str; 4] = ["c", "posix", "ucs_basic", "default"];
@@ -52,10 +53,13 @@ impl VisitorMut for Forms {
     type Break = QueryError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
-        match query.fetch.take() {
-            Some(fetch) => fetch::fetch(query, fetch).map_or_else(ControlFlow::Break, ControlFlow::Continue),
-            None => ControlFlow::Continue(()),
+        if let Some(fetch) = query.fetch.take()
+            && let Err(error) = fetch::fetch(query, fetch)
+        {
+            return ControlFlow::Break(error);
         }
+        fetch::limits(query);
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
@@ -167,6 +171,10 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
             Some(nested(binary(expr.as_ref().clone(), op, literal(similar(pattern, escape)))))
         }
+        // The query engine forgets the stated types of parameters within such lists.
+        Expr::Array(array) if array.elem.iter().any(has_parameter) => {
+            Some(call("make_array", std::mem::take(&mut array.elem)))
+        }
         Expr::Collate { expr, collation } => {
             check_collation(collation)?;
             Some(expr.as_ref().clone())
@@ -191,6 +199,10 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             let of = Expr::Value(value.clone());
             text_type(data_type, &of).or_else(|| numeric(data_type, &of))
         }
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } if text(expr).is_some() => {
+            **expr = cast(expr.as_ref().clone(), DataType::Boolean);
+            None
+        }
         Expr::Identifier(name) if name.quote_style.is_none() => word(&name.value.to_ascii_lowercase()),
         Expr::AtTimeZone { timestamp, time_zone } => {
             let mut time = timestamp.as_ref().clone();
@@ -203,8 +215,16 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
         Expr::Function(function) if !matches!(function.args, FunctionArguments::Subquery(_)) => {
             called(function)
         }
+        Expr::Substring { substring_from, substring_for, shorthand: true, .. } => {
+            substring_from.iter_mut().chain(substring_for).for_each(|at| as_number(at));
+            None
+        }
         Expr::Substring { substring_from: Some(pattern), .. } => {
             operators::change_pattern(pattern);
+            None
+        }
+        Expr::Ceil { expr, .. } | Expr::Floor { expr, .. } => {
+            as_number(expr);
             None
         }
         Expr::Value(ValueWithSpan {

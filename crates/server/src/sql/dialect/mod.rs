@@ -3,7 +3,7 @@
 //! | module | translation |
 //! |---|---|
 //! | `arrays` | comparisons with ANY and ALL of an array, `ARRAY(SELECT ...)` |
-//! | `fetch` | FETCH FIRST |
+//! | `fetch` | FETCH FIRST, limits that are no integers |
 //! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, intervals with a clock, casts to JSON, numbers with an exponent |
 //! | `calls` | calls of functions with other names, arguments or types |
 //! | `names` | PostgreSQL's names for columns without a name; several columns with equal names |
@@ -16,10 +16,11 @@
 //! | `operators` | operators that are functions, slices of arrays |
 //! | `sample` | TABLESAMPLE |
 //! | `bytes` | bytes written as text |
+//! | `unions` | text constants in UNION |
 //!
 //! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `rows` and `sample`. `numbers`
 //! plans expressions.
-//! `typed` and `averages` change the plan, where all types are known.
+//! `typed`, `averages` and `unions` change the plan, where all types are known.
 
 mod arrays;
 mod averages;
@@ -36,6 +37,7 @@ mod operators;
 mod rows;
 mod sample;
 mod typed;
+mod unions;
 
 use std::ops::ControlFlow;
 
@@ -50,6 +52,7 @@ pub(crate) use bytes::bytea;
 pub(crate) use forms::check_collations;
 pub(crate) use numbers::Numbers;
 pub(crate) use typed::Typed;
+pub(crate) use unions::with_typed_constants;
 
 use super::ast::{literal, text};
 use super::{QueryError, explain, time_zone};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::functions::datetime::date_part;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
@@ -14,7 +14,10 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::interval::{interval_microseconds, interval_times};
 use super::pattern::Substring;
 use super::{any, json};
+use crate::sql::QueryError;
+use crate::sql::arguments::bound;
 use crate::sql::dialect::Numbers;
+use crate::sql::parameter_types::{beside, is_untyped, of_both};
 
 /// The same state with PostgreSQL's meaning of these forms before the query engine's.
 pub(crate) fn with_syntax(state: SessionState) -> SessionState {
@@ -104,6 +107,8 @@ fn read_as(op: &BinaryOperator, constant: &Expr, beside: &DataType) -> Option<Da
     let Expr::Literal(value, _) = constant else { return None };
     value.try_as_str()??;
     match (op, beside) {
+        (BinaryOperator::And | BinaryOperator::Or, _) => Some(DataType::Boolean),
+        (BinaryOperator::Multiply | BinaryOperator::Divide, DataType::Interval(_)) => Some(DataType::Float64),
         (BinaryOperator::Plus, DataType::Timestamp(..)) => {
             Some(DataType::Interval(IntervalUnit::MonthDayNano))
         }
@@ -127,6 +132,10 @@ fn read_as(op: &BinaryOperator, constant: &Expr, beside: &DataType) -> Option<Da
     }
 }
 
+fn external(error: QueryError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
 impl ExprPlanner for Postgres {
     fn plan_binary_op(
         &self,
@@ -144,6 +153,29 @@ impl ExprPlanner for Postgres {
         let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(expr));
         };
+        let (of_left, of_right) = match (is_untyped(&expr.left), is_untyped(&expr.right)) {
+            (true, true) => (of_both(&expr.op), of_both(&expr.op)),
+            (true, false) => (beside(&expr.op, &right, true).map_err(external)?, None),
+            (false, true) => (None, beside(&expr.op, &left, false).map_err(external)?),
+            (false, false) => (None, None),
+        };
+        if of_left.is_some() || of_right.is_some() {
+            expr.left = of_left.map_or(expr.left.clone(), |of| bound(&expr.left, of));
+            expr.right = of_right.map_or(expr.right.clone(), |of| bound(&expr.right, of));
+            return self.plan_binary_op(expr, schema);
+        }
+        if is_interval(&left)
+            && let Some(factor) = read_as(&expr.op, &expr.right, &left)
+        {
+            expr.right = cast(expr.right, factor);
+            return self.plan_binary_op(expr, schema);
+        }
+        if is_interval(&right)
+            && let Some(factor) = read_as(&expr.op, &expr.left, &right)
+        {
+            expr.left = cast(expr.left, factor);
+            return self.plan_binary_op(expr, schema);
+        }
         if let Some(planned) = self.planned(&expr, &left, &right) {
             return Ok(PlannerResult::Planned(planned));
         }
@@ -222,7 +254,10 @@ impl ExprPlanner for Postgres {
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         Ok(match &args[..] {
             [_, Expr::Literal(from, _)] if from.data_type().is_numeric() => PlannerResult::Original(args),
-            [_, _] => PlannerResult::Planned(self.substring.call(args)),
+            [text, from] => {
+                let args = vec![text.clone(), bound(from, DataType::Utf8)];
+                PlannerResult::Planned(self.substring.call(args))
+            }
             _ => PlannerResult::Original(args),
         })
     }

@@ -55,13 +55,15 @@ fn text_and_part(types: &[DataType]) -> Result<Vec<DataType>> {
 
 fn set_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        [of, DataType::List(_) | DataType::Utf8 | DataType::Utf8View, new, rest @ ..]
-            if is_text(of) && is_text(new) && matches!(rest, [] | [DataType::Boolean]) =>
+        [of, DataType::List(_) | DataType::Utf8 | DataType::Utf8View | DataType::Null, new, rest @ ..]
+            if is_text(of)
+                && (is_text(new) || new.is_null())
+                && matches!(rest, [] | [DataType::Boolean | DataType::Null]) =>
         {
             let list = DataType::new_list(DataType::Utf8, true);
             Ok([DataType::Utf8View, list, DataType::Utf8View]
                 .into_iter()
-                .chain(rest.iter().cloned())
+                .chain(rest.iter().map(|_| DataType::Boolean))
                 .collect())
         }
         _ => plan_err!("jsonb_set() takes a jsonb, a path, a jsonb, and whether to create what is missing"),
