@@ -40,18 +40,20 @@ use crate::overflow::{with_checked_arithmetic, with_checked_constants, with_comp
 use crate::physical::build_sides::{BuildSides, with_build_sides};
 use crate::physical::constant_counts::with_constant_counts;
 use crate::physical::guards::{with_guarded_conjuncts, with_guarded_operands};
+use crate::physical::limited_sorts::with_limited_sorts;
 use crate::physical::output_properties::with_true_claims;
 use crate::physical::pushdown_barriers::with_stops;
 use crate::physical::range_frames::with_range_frames;
 use crate::physical::sorted_inputs::with_sorted_inputs;
 use crate::physical::top_groups::with_top_groups;
-use crate::physical::{guards, output_properties, range_frames, sorted_inputs, top_groups};
+use crate::physical::{guards, limited_sorts, output_properties, range_frames, sorted_inputs, top_groups};
 
 /// The names of the rules that sessions have for the physical optimizer. None of them changes a result.
-pub const PHYSICAL_RULES: [&str; 9] = [
+pub const PHYSICAL_RULES: [&str; 10] = [
     BuildSides::NAME,
     guards::NAMES[0],
     guards::NAMES[1],
+    limited_sorts::NAME,
     output_properties::NAMES[0],
     output_properties::NAMES[1],
     range_frames::NAME,
@@ -274,6 +276,13 @@ pub const STEPS: &[Step] = &[
         needs: "the sides that DataFusion chose",
         guarantees: "a join above a semi or anti join builds from the smaller side",
         add: Add::Physical(with_build_sides),
+    },
+    Step {
+        file: "physical/limited_sorts.rs",
+        rules: &[limited_sorts::NAME],
+        needs: "sorts where DataFusion put them: it is put before the rule that moves them",
+        guarantees: "the limit of a sort stays above joins by sorting",
+        add: Add::Physical(with_limited_sorts),
     },
     Step {
         file: "physical/range_frames.rs",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coscan_engine::{Engine, Policy, memory_bytes};
 use coscan_upstream::PlainSql;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, ParamValues, Result};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::cache::cache_manager::{
     DEFAULT_FILE_STATISTICS_MEMORY_LIMIT, DEFAULT_METADATA_CACHE_LIMIT,
@@ -112,6 +112,14 @@ impl CoscanContext {
     /// If the statement cannot be parsed or planned, or a setting has an invalid value.
     pub async fn sql(&self, sql: &str) -> Result<DataFrame> {
         coscan_upstream::sql(&self.ctx, sql).await
+    }
+
+    /// Plans and starts a statement with the values of its parameters, `$1` and so on, or `$name`.
+    ///
+    /// # Errors
+    /// As [`sql`](Self::sql), and if a parameter has no value.
+    pub async fn sql_with_values(&self, sql: &str, values: ParamValues) -> Result<DataFrame> {
+        coscan_upstream::sql_with_values(&self.ctx, sql, values).await
     }
 
     /// Opens another session on the same engine, with its own tables and `SET`s. It must not change settings

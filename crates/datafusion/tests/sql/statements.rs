@@ -295,6 +295,12 @@ const QUERIES: &[(&str, &[&str])] = &[
         "SELECT count(DISTINCT a.v), count(*) FROM (SELECT * FROM g WHERE k IS NULL AND k = 1) a RIGHT JOIN g b ON a.k = b.k",
         &["0|5"],
     ),
+    (
+        "SELECT k, v, sum(v) OVER (w ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s, count(*) OVER u AS c FROM g
+         WINDOW w AS (ORDER BY k, v), u AS (w RANGE UNBOUNDED PRECEDING) ORDER BY k, v",
+        &["1|1|1|1", "2|1|2|2", "3|2|3|3", "4|2|4|4", "4|9|11|5"],
+    ),
+    ("SELECT k FROM g INTERSECT SELECT v FROM g WHERE v > 1 ORDER BY 1 LIMIT 1", &["2"]),
     ("SELECT count(DISTINCT n), count(*) FROM (SELECT NULL AS n FROM g)", &["0|5"]),
     ("SELECT x FROM i WHERE NOT (x NOT IN (2, 3, 5) AND x IN (2))", &["1", "2", "5", "9"]),
     ("SELECT x FROM i WHERE (x IN (1, 2) AND x NOT IN (1, 2, 3)) IS NULL", &[""]),

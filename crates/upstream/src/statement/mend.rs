@@ -2,12 +2,12 @@
 
 use datafusion::sql::parser::{CopyToSource, Statement};
 
-use crate::statement::{counted_sets, grouping_sets, like_subqueries, precedence, row_values};
+use crate::statement::{counted_sets, grouping_sets, like_subqueries, named_windows, precedence, row_values};
 use crate::walk::Tree;
 
 /// Corrects a statement that DataFusion 55 has parsed. Conditions after `IS DISTINCT FROM` are grouped by
 /// precedence. Rows of values are compared by their values. Keys beside grouping sets become grouping sets.
-/// Different subqueries get different names.
+/// Windows that begin with the name of another get its parts. Different subqueries get different names.
 /// EXCEPT ALL and INTERSECT ALL are marked by [`COUNTED_ROWS`](crate::COUNTED_ROWS), for sessions that count
 /// their rows.
 pub fn mend_statement(statement: &mut Statement) {
@@ -28,5 +28,6 @@ fn mend<T: Tree>(statement: &mut T) {
     row_values::compare(statement);
     counted_sets::mark(statement);
     grouping_sets::separate(statement);
+    named_windows::complete(statement);
     like_subqueries::tell_apart(statement);
 }

@@ -4,7 +4,7 @@
 //! them. [`statement_to_plan`] plans `JOIN USING` and `NATURAL JOIN` by the SQL standard in every clause. It
 //! refuses ambiguous names and names with a schema that no table has, and gives EXCEPT and INTERSECT the
 //! common types of both sides. [`plan_with_types`] plans a statement whose client has stated types of
-//! parameters. A prepared statement is planned when it runs.
+//! parameters, and [`sql_with_values`] one with values. A prepared statement is planned when it runs.
 //!
 //! In DataFusion, each path from a statement to a plan is an asynchronous function. Rust compiles it, with
 //! the whole planner below, again in every crate and test that awaits it. [`PlainSql`], [`statement_to_plan`]
@@ -18,6 +18,7 @@ mod grouping_sets;
 mod known;
 mod like_subqueries;
 mod mend;
+mod named_windows;
 mod plan;
 mod precedence;
 mod prepared;
@@ -33,5 +34,5 @@ pub use counted_sets::COUNTED_ROWS;
 pub use mend::mend_statement;
 pub use plan::{MIXED_NUMBERS, PlainSql, execute_logical_plan, sql, statement_to_plan};
 pub use repeated::REPEATED;
-pub use stated_types::plan_with_types;
+pub use stated_types::{plan_with_types, sql_with_values};
 pub use with_options::with_options;

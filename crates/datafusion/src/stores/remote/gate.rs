@@ -1,9 +1,10 @@
 //! The gate of a store: how many requests other than the engine's are sent at the same time. Footers and
 //! listings of many files would otherwise all be sent, refused, and sent again together.
 //!
-//! The limit is [`MOST`] until the store answers 429 or 503. A refusal leaves seven tenths of the requests
-//! that were in progress, and answers let the limit grow again slowly. While a store says when to come back,
-//! the gate is closed. Requests wait in the order in which they came.
+//! The limit is [`MOST`] until the store answers 429 or 503. Of the requests that were in progress then, it
+//! leaves as many as the store answered, and at most seven tenths. Each answer lets it grow by one up to these
+//! seven tenths, and beyond them slowly. While a store says when to come back, the gate is closed. Requests
+//! wait in the order in which they came.
 //!
 //! The engine's reads do not wait here, because the engine finds their number by its own rule. Their refusals
 //! count here, too.
@@ -19,8 +20,7 @@ use crate::lock::lock;
 const MOST: usize = 256;
 /// The share of the requests in progress that a refusal leaves.
 const REFUSED: f64 = 0.7;
-/// The limit grows by one after this many times as many answers. A store that allows a number of requests a
-/// second then refuses about one in thirty.
+/// Beyond its threshold the limit grows by one after this many times as many answers.
 const GROWTH: usize = 8;
 /// The gate is closed for at most this long.
 const CLOSED_MAX: Duration = Duration::from_secs(2);
@@ -52,8 +52,7 @@ pub(super) struct Pass<'a> {
 impl Gate {
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        let rule = Rule { limit: MOST, since: now, answers: 0 };
-        let state = State { rule, sent: 0, owed: 0, answered: 0, closed_until: now };
+        let state = State { rule: Rule::new(now), sent: 0, owed: 0, answered: 0, closed_until: now };
         Gate { free: Semaphore::new(MOST), state: Mutex::new(state) }
     }
 
@@ -117,19 +116,28 @@ impl Drop for Pass<'_> {
 #[derive(Debug)]
 struct Rule {
     limit: usize,
-    /// The time since which the limit has been in force. Earlier requests are not evidence about it.
+    /// Below it, the limit grows fast.
+    threshold: usize,
+    /// The time since which the limit has been in force. Earlier requests are no evidence that it is too high.
     since: Instant,
     answers: usize,
+    /// The requests that were in progress at that time, and those of them that were refused.
+    before: usize,
+    refused: usize,
 }
 
 impl Rule {
+    fn new(now: Instant) -> Self {
+        Rule { limit: MOST, threshold: MOST, since: now, answers: 0, before: 0, refused: 0 }
+    }
+
     /// Returns true if the limit grows by one.
     fn answer(&mut self, sent: Instant) -> bool {
         if sent < self.since || self.limit == MOST {
             return false;
         }
         self.answers += 1;
-        let grows = self.answers >= self.limit * GROWTH;
+        let grows = self.limit < self.threshold || self.answers >= self.limit * GROWTH;
         if grows {
             (self.limit, self.answers) = (self.limit + 1, 0);
         }
@@ -138,13 +146,17 @@ impl Rule {
 
     /// Returns by how much the limit falls.
     fn refuse(&mut self, now: Instant, sent: Instant, in_progress: usize) -> usize {
+        let limit = self.limit;
         if sent < self.since {
-            return 0;
+            self.refused += 1;
+        } else {
+            (self.before, self.refused) = (limit.min(in_progress), 1);
+            self.threshold = ((self.before as f64 * REFUSED) as usize).max(1);
+            (self.since, self.answers) = (now, 0);
         }
-        let before = self.limit;
-        let left = (before.min(in_progress) as f64 * REFUSED) as usize;
-        *self = Rule { limit: left.max(1), since: now, answers: 0 };
-        before - self.limit
+        let answered = self.before.saturating_sub(self.refused).max(1);
+        self.limit = limit.min(self.threshold).min(answered);
+        limit - self.limit
     }
 }
 
@@ -155,33 +167,51 @@ mod tests {
 
     use super::*;
 
-    /// Returns the seconds until a store that allows `rate` requests a second has answered `requests`, and its
-    /// refusals.
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    enum Event {
+        Answered(Instant),
+        Refused(Instant),
+        /// The pause of a refused request is over.
+        Waits,
+    }
+
+    /// Returns the seconds until a store that allows `rate` requests a second, and a tenth of them at once, has
+    /// answered `requests`, and its refusals.
     fn simulated(rate: f64, latency: Duration, requests: usize) -> (f64, usize) {
         let start = Instant::now();
-        let mut rule = Rule { limit: MOST, since: start, answers: 0 };
-        let (mut now, mut tokens, mut filled) = (start, 10.0_f64, start);
-        let (mut waiting, mut refused) = (requests, 0);
-        // Requests in progress: when they end, when they were sent, and whether they are refused.
-        let mut sent = BinaryHeap::new();
-        while waiting + sent.len() > 0 {
-            while waiting > 0 && sent.len() < rule.limit {
-                waiting -= 1;
-                tokens = (tokens + (now - filled).as_secs_f64() * rate).min(10.0);
+        let mut rule = Rule::new(start);
+        let most = (rate / 10.0).max(10.0);
+        let (mut now, mut tokens, mut filled) = (start, most, start);
+        let (mut waiting, mut sent, mut refused) = (requests, 0, 0);
+        // The ends of requests with their begins, of refused ones without, and of pauses.
+        let mut events: BinaryHeap<Reverse<(Instant, Event)>> = BinaryHeap::new();
+        loop {
+            while waiting > 0 && sent < rule.limit {
+                (waiting, sent) = (waiting - 1, sent + 1);
+                tokens = (tokens + (now - filled).as_secs_f64() * rate).min(most);
                 filled = now;
-                let allowed = tokens >= 1.0;
-                tokens -= if allowed { 1.0 } else { 0.0 };
-                let ends = now + if allowed { latency } else { Duration::from_millis(1) };
-                sent.push(Reverse((ends, now, !allowed)));
+                let (after, event) = match tokens >= 1.0 {
+                    true => (latency, Event::Answered(now)),
+                    false => (Duration::from_millis(1), Event::Refused(now)),
+                };
+                tokens -= if tokens >= 1.0 { 1.0 } else { 0.0 };
+                events.push(Reverse((now + after, event)));
             }
-            let in_progress = sent.len();
-            let Some(Reverse((ends, begun, was_refused))) = sent.pop() else { break };
-            now = ends;
-            if was_refused {
-                rule.refuse(now, begun, in_progress);
-                (waiting, refused) = (waiting + 1, refused + 1);
-            } else {
-                rule.answer(begun);
+            let Some(Reverse((at, event))) = events.pop() else { break };
+            now = at;
+            match event {
+                Event::Answered(begun) => {
+                    sent -= 1;
+                    rule.answer(begun);
+                }
+                Event::Refused(begun) => {
+                    rule.refuse(now, begun, sent);
+                    (sent, refused) = (sent - 1, refused + 1);
+                    // Pauses are randomized.
+                    let pause = Duration::from_micros(25_000 + 50_000 * (refused as u64 % 16) / 16);
+                    events.push(Reverse((now + pause, Event::Waits)));
+                }
+                Event::Waits => waiting += 1,
             }
         }
         ((now - start).as_secs_f64(), refused)
@@ -202,7 +232,6 @@ mod tests {
         let gate = Gate::new();
         let sent = Instant::now();
         let passes = [gate.enter().await, gate.enter().await, gate.enter().await];
-        gate.refuse(sent, None);
         gate.refuse(sent, None);
         let waiting = tokio::time::timeout(Duration::from_millis(20), gate.enter());
         assert!(waiting.await.is_err(), "two may be in progress, and three are");
