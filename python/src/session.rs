@@ -137,10 +137,8 @@ pub(crate) async fn planned(
 ) -> Result<DataFrame> {
     let frame = match given {
         None => coscan.sql(sql).await?,
-        Some(ParamValues::List(values)) => {
-            coscan.sql(&numbered(sql)).await?.with_param_values(ParamValues::List(values))?
-        }
-        Some(values) => coscan.sql(sql).await?.with_param_values(values)?,
+        Some(values @ ParamValues::List(_)) => coscan.sql_with_values(&numbered(sql), values).await?,
+        Some(values) => coscan.sql_with_values(sql, values).await?,
     };
     if !matches!(frame.logical_plan(), LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) {
         return Ok(frame);

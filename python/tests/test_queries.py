@@ -95,6 +95,25 @@ def test_parameters_keep_their_values(con: coscan.Connection, value: object) -> 
         assert value is None or type(found) is type(value) or isinstance(value, int)
 
 
+@pytest.mark.parametrize(
+    "expression, given, wanted",
+    [
+        ("$a || $b", {"a": "x", "b": "y"}, "xy"),
+        ("$1 || $2", ["x", "y"], "xy"),
+        ("timestamp '2024-03-01 00:00:00' - ?", [dt.timedelta(days=1)], dt.datetime(2024, 2, 29)),
+        ("timestamp '2024-03-01 00:00:00' - $at", {"at": dt.datetime(2024, 2, 29)}, dt.timedelta(days=1)),
+        ("array[1, ?]", [2], [1, 2]),
+        ("CASE WHEN ? THEN ? ELSE 0.5 END", [True, Decimal("1.05")], Decimal("1.05")),
+        ("coalesce(?, ?)", [None, 7], 7),
+        ("$b + $a * 10", {"a": 1, "b": 2, "unused": 3}, 12),
+    ],
+)
+def test_parameters_have_the_types_of_their_values(
+    con: coscan.Connection, expression: str, given: list[object] | dict[str, object], wanted: object
+) -> None:
+    assert con.sql(f"SELECT {expression} AS v", given).fetchall() == [(wanted,)]
+
+
 def test_parameters_of_other_libraries(con: coscan.Connection) -> None:
     uuid = UUID(int=1)
     found = con.sql("SELECT ?, ?, ?", [np.int32(5), np.float64(2.5), uuid]).fetchall()
@@ -119,8 +138,9 @@ def test_wrong_parameters(con: coscan.Connection) -> None:
         con.sql("SELECT ?", [Fraction(1, 3)])
     with pytest.raises(coscan.DataError, match="38 digits"):
         con.sql("SELECT ?", [10**40])
-    with pytest.raises(coscan.DatabaseError):
-        con.sql("SELECT ? + ?", [1]).fetchall()
+    for query, given, named in [("SELECT ? + ?", [1], r"\$2"), ("SELECT $b", {"a": 1}, r"\$b")]:
+        with pytest.raises(coscan.DatabaseError, match=named):
+            con.sql(query, given).fetchall()
 
 
 def test_sources_of_tables(con: coscan.Connection, tmp_path: Path) -> None:
