@@ -456,3 +456,92 @@ SELECT max(x) - min(x), sum(x) / count(*), sum(x)::numeric / count(*) FROM (VALU
 SELECT var_pop(x), stddev_samp(x), covar_samp(x, x) FROM (VALUES (1.0::float8),(2),(4)) t(x)
 SELECT to_date(x, 'YYYY') FROM (VALUES ('2020'),(NULL),('1999')) t(x)
 SELECT to_timestamp('2020-05-06 07:08','YYYY-MM-DD HH24:MI'), to_timestamp('2020-02','YYYY-MM'), to_date('2020 032', 'YYYY DDD')
+SELECT round(2.567, '1')
+SELECT repeat('a', '3')
+SELECT substr('abcdef', '3')
+SELECT substring('abcdef' from '3')
+SELECT lpad('a', '3', 'x')
+SELECT split_part('a-b', '-', '2')
+SELECT sqrt('4')
+SELECT abs('-4')
+SELECT power('2', '3')
+SELECT make_date('2024', '1', '2')
+-- refused
+SELECT to_timestamp('5')
+SELECT date_trunc('day', '2024-01-02 03:04:05'::timestamp)
+-- another type
+SELECT array[1, '2']
+SELECT 1 WHERE 'true'
+SELECT CASE WHEN 'yes' THEN 1 END
+SELECT NOT 'f'
+SELECT true AND 'no'
+SELECT interval '1 day' * '2'
+SELECT '2' * interval '1 day'
+SELECT now() > '2020-01-01'
+SELECT date '2024-01-02' - '2024-01-01'
+SELECT date '2024-01-02' + '1'
+SELECT timestamp '2024-01-02' + '1 hour'
+SELECT chr('65')
+SELECT width_bucket(5.0, '0', '10', '5')
+SELECT mod(7, '4')
+SELECT 7 % '4'
+SELECT 7 / '2'
+SELECT generate_series(1, '3')
+-- refused
+SELECT * FROM generate_series('1', 3)
+-- PostgreSQL refuses it
+SELECT date_part('year', '2024-01-02')
+-- PostgreSQL refuses it
+SELECT extract(year from '2024-01-02')
+SELECT array_length('{1,2}'::int[], '1')
+-- refused
+SELECT ('{1,2}'::int[])['2']
+SELECT trunc(2.567, '1')
+SELECT age('2024-02-01', date '2024-01-01')
+SELECT least('3', 10)
+SELECT max('5')
+SELECT '5' + 3
+-- another code
+SELECT - '5'
+SELECT 5 = '5', '5' = 5, 5.5 > '5', 1e0 = '1'
+SELECT concat('a', 5, '5')
+SELECT format('%s', '5')
+SELECT strpos('abc', 'c')
+SELECT exp('0'), ln('1'), floor('1.5'), ceil('1.5')
+SELECT round('1.5')
+-- another code
+SELECT to_char('5', '99')
+SELECT 1 LIMIT '1'
+SELECT x FROM generate_series(1, 3) x ORDER BY x LIMIT 1.6
+SELECT 1 LIMIT 'x'
+SELECT 1 LIMIT -1
+SELECT 1 UNION ALL SELECT '77' ORDER BY 1 DESC
+SELECT '77' UNION SELECT 9 ORDER BY 1
+SELECT 1.5 UNION ALL SELECT '2' ORDER BY 1
+SELECT date '2024-01-01' UNION ALL SELECT '2023-01-01' ORDER BY 1
+SELECT 1 UNION ALL SELECT 'x'
+SELECT 'a' UNION ALL SELECT 'b'
+SELECT count(*), 'x' FROM (SELECT 1 UNION ALL SELECT '1') q
+-- booleans within concat are true and false
+SELECT concat(1, true, false, NULL::boolean), concat_ws('#', true, 2), true || 'x'
+SELECT interval '1.5 weeks', interval '-2.5 weeks'
+SELECT - interval '1 year 2 months -3 days 4 hours', -interval '1 day'
+-- refused
+SELECT interval(0) '1 day 01:23:45.6789'
+SELECT '10e400'::float8
+SELECT '1e-3'::float8, 'infinity'::float8, '1e308'::float8
+-- refused
+SELECT round(4.5e131071, -131072)
+-- refused
+SELECT '{{1,2},{3,4}}'::int[]
+SELECT '{{},{1}}'::text[]
+-- refused
+SELECT (SELECT max(b) FROM (VALUES (1)) t(a)) FROM (VALUES (2), (3)) u(b)
+-- refused
+SELECT a, (SELECT count(*) FILTER (WHERE b <> 0) FROM (VALUES (1)) t(a)) FROM (VALUES (2, 1)) u(a, b)
+SELECT (SELECT max(a + b) FROM (VALUES (1)) t(a)) FROM (VALUES (2), (3)) u(b)
+-- refused
+SELECT a, count(u.*) FROM (VALUES (1), (2)) t(a) LEFT JOIN (VALUES (1)) u(b) ON a = b GROUP BY a
+SELECT a, count(u.*) FROM (VALUES (1), (2)) t(a) JOIN (VALUES (1)) u(b) ON a = b GROUP BY a
+SELECT x, sum(x) OVER (w RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING), count(*) OVER (w ROWS 1 PRECEDING) FROM generate_series(1, 4) x WINDOW w AS (ORDER BY x)
+SELECT x, sum(x) OVER v FROM generate_series(1, 4) x WINDOW w AS (PARTITION BY x % 2), v AS (w ORDER BY x DESC)

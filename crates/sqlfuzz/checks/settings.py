@@ -8,7 +8,8 @@ from dataclasses import dataclass
 #: Options of `coscan serve` with their values; "" omits the option.
 SERVER = {
     "--policy": ["relevance", "normal", "attach", "elevator", "", ""],
-    "--buffer": ["64MB", "64MB", "2MB", "512KB"],
+    # A column of a row group needs up to 523,297 bytes.
+    "--buffer": ["64MB", "64MB", "2MB", "600KB"],
     "--small-table-bytes": ["0", "0", "0", ""],
     "--chunk-size": ["0", "1KB", "8KB", "", ""],
     "--slice-rows": ["16", "500", "", "", ""],

@@ -127,7 +127,9 @@ def in_words(wanted: Wanted, given: Given) -> str:
     if isinstance(wanted, Refusal):
         return f"due: {wanted.code} {wanted.words}\n  coscan: {given.rows[:5]}"
     different = difference(wanted, given.rows)
-    return str(different or f"columns: {columns_differ(wanted.columns, given.columns)}")
+    if different or wanted.columns is None:
+        return str(different or "the replies differed once, and are alike now")
+    return f"columns: {columns_differ(wanted.columns, given.columns)}"
 
 
 def is_failure(outcome: str) -> bool:

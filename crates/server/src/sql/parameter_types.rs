@@ -24,7 +24,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::QueryError;
 use super::ast::has_parameter;
-use super::dialect::with_typed_constants;
+use super::dialect::{check_outer_aggregates, with_typed_constants};
 use super::types::CatalogTypes;
 
 const NUMERIC: DataType = DataType::Decimal128(38, 10);
@@ -148,7 +148,9 @@ async fn once(
     statement: Statement,
     stated: Vec<Option<DataType>>,
 ) -> Result<LogicalPlan> {
-    with_typed_constants(plan_with_types(state, statement, stated, Arc::new(CatalogTypes)).await?)
+    let plan = plan_with_types(state, statement, stated, Arc::new(CatalogTypes)).await?;
+    check_outer_aggregates(&plan)?;
+    with_typed_constants(plan)
 }
 
 fn has_parameters(statement: &Statement) -> bool {

@@ -81,7 +81,10 @@ fn numbers(function: &mut Function, name: &str) {
     let FunctionArguments::List(list) = &mut function.args else { return };
     for position in OF_NUMBERS[at].1 {
         if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))) = list.args.get_mut(*position) {
-            as_number(arg);
+            match (name, text(arg)) {
+                ("abs", Some(_)) => *arg = cast(arg.clone(), DataType::DoublePrecision),
+                _ => as_number(arg),
+            }
         }
     }
 }

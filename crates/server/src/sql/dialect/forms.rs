@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use coscan_upstream::walk::{visit_expressions, visit_expressions_mut};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval, ObjectName, Query, Select,
-    SelectItem, Statement, TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
-    VisitorMut,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval, Join, JoinOperator,
+    ObjectName, Query, Select, SelectItem, Statement, TableFactor, TimezoneInfo, TypedString, UnaryOperator,
+    Value, ValueWithSpan, VisitorMut,
 };
 
 use super::calls::{as_number, called, word};
@@ -84,6 +84,14 @@ impl VisitorMut for Forms {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
         joined_texts(select);
+        if let Err(error) = counted_rows(select) {
+            return ControlFlow::Break(error);
+        }
+        for condition in select.selection.iter_mut().chain(&mut select.having) {
+            if text(condition).is_some() {
+                *condition = cast(condition.clone(), DataType::Boolean);
+            }
+        }
         ControlFlow::Continue(())
     }
 
@@ -105,6 +113,36 @@ impl VisitorMut for Forms {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Refuses `count(t.*)` beside outer joins, where it counts the rows that have a row of `t`.
+fn counted_rows(select: &Select) -> Result<(), QueryError> {
+    let is_outer = |join: &Join| {
+        use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
+        matches!(join.join_operator, FullOuter(_) | Left(_) | LeftOuter(_) | Right(_) | RightOuter(_))
+    };
+    if !select.from.iter().any(|from| from.joins.iter().any(is_outer)) {
+        return Ok(());
+    }
+    let counts_rows = |expr: &Expr| match expr {
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
+            if name.to_string().eq_ignore_ascii_case("count")
+                && matches!(
+                    &list.args[..],
+                    [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_))]
+                ) =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    };
+    if visit_expressions(&select.projection, counts_rows).is_break() {
+        return Err(QueryError::unsupported(
+            "count(t.*) beside an outer join is not supported: count a column of t that is never NULL"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 /// Texts that a query joins in several orders. The query engine joins them in one order only, but makes lists in any.
@@ -190,6 +228,20 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
                 **value = literal(words);
             }
             None
+        }
+        // The query engine would change the sign of the first part only.
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
+            **expr = nested(expr.as_ref().clone());
+            None
+        }
+        Expr::Cast { data_type: DataType::Interval { precision: Some(_), .. }, .. }
+        | Expr::TypedString(TypedString {
+            data_type: DataType::Interval { precision: Some(_), .. }, ..
+        }) => {
+            return Err(QueryError::unsupported(
+                "interval with a number of digits is not supported: leave the digits out, and round what is shown"
+                    .to_owned(),
+            ));
         }
         Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => text(expr).map(interval),
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
@@ -300,6 +352,10 @@ fn with_exponent(number: &str) -> Option<Expr> {
     let precision = match usize::try_from(point.unsigned_abs()).ok()? + digits.len() {
         ..=38 => 38,
         39..=76 => 76,
+        // A double has the value only approximately, if it has it at all.
+        _ if !is_double(number) => {
+            return Some(cast(literal(number), DataType::Numeric(ExactNumberInfo::None)));
+        }
         _ => return Some(cast(literal(number), DataType::DoublePrecision)),
     };
     let scale = (i32::try_from(digits.len()).ok()? - point).max(0);
@@ -310,6 +366,13 @@ fn with_exponent(number: &str) -> Option<Expr> {
     };
     let info = ExactNumberInfo::PrecisionAndScale(precision, i64::from(scale));
     Some(cast(literal(written), DataType::Numeric(info)))
+}
+
+/// Returns whether a number is one of double precision: neither infinite, nor zero because it is too small.
+fn is_double(number: &str) -> bool {
+    let is_zero =
+        !number.split(['e', 'E']).next().unwrap_or_default().bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    number.parse::<f64>().is_ok_and(|value| value.is_finite() && (value != 0.0 || is_zero))
 }
 
 /// A pattern of SIMILAR TO as a regular expression, which has to match the whole text.

@@ -45,6 +45,19 @@ pub(super) fn in_words(text: &str) -> Option<String> {
             changed = true;
         }
     }
+    // A fraction of a week is one of seven days.
+    let has_days =
+        words.iter().any(|word| matches!(word.to_ascii_lowercase().as_str(), "d" | "day" | "days"));
+    for at in 1..words.len() {
+        if !has_days
+            && matches!(words[at].to_ascii_lowercase().as_str(), "w" | "week" | "weeks")
+            && words[at - 1].contains('.')
+            && let Ok(weeks) = words[at - 1].parse::<f64>()
+        {
+            (words[at - 1], words[at]) = ((weeks * 7.0).to_string(), "days".to_owned());
+            changed = true;
+        }
+    }
     if !changed {
         return None;
     }

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Expr, cast, lit};
 
 use super::bytes::bytea;
 use super::interval::in_words;
+use crate::sql::QueryError;
 use crate::sql::functions::in_zone;
 
 /// The text as a value of the type. With `may_be_wrong`, invalid bytes are NULL. `None` if the query engine reads the
@@ -25,8 +26,24 @@ pub(super) fn read(
 ) -> Result<Option<Expr>> {
     match to {
         to if to.is_binary() => bytes(text, to, may_be_wrong).map(Some),
+        DataType::Float64 | DataType::Float32 if !may_be_wrong && is_beyond_doubles(text) => {
+            let text = format!("\"{text}\" is out of range for type double precision");
+            Err(DataFusionError::External(Box::new(QueryError::other("22003", text))))
+        }
+        DataType::List(_)
+            if !may_be_wrong && text.trim().starts_with('{') && elements(text.trim()).is_none() =>
+        {
+            let text = format!("\"{text}\" is no list of one dimension: other lists are not supported");
+            Err(DataFusionError::External(Box::new(QueryError::other("22P02", text))))
+        }
         to => Ok(value(text, to, config)),
     }
+}
+
+/// Returns whether digits make a number that is infinite in double precision.
+fn is_beyond_doubles(text: &str) -> bool {
+    let text = text.trim();
+    text.contains(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
 /// A text as bytes. With `may_be_wrong`, an invalid text is NULL.

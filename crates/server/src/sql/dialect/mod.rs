@@ -17,6 +17,7 @@
 //! | `sample` | TABLESAMPLE |
 //! | `bytes` | bytes written as text |
 //! | `unions` | text constants in UNION |
+//! | `outer_aggregates` | aggregates of columns of the query around a subquery |
 //!
 //! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `rows` and `sample`. `numbers`
 //! plans expressions.
@@ -34,6 +35,7 @@ mod literals;
 mod names;
 mod numbers;
 mod operators;
+mod outer_aggregates;
 mod rows;
 mod sample;
 mod typed;
@@ -51,6 +53,7 @@ pub(crate) use averages::Averages;
 pub(crate) use bytes::bytea;
 pub(crate) use forms::check_collations;
 pub(crate) use numbers::Numbers;
+pub(crate) use outer_aggregates::check_outer_aggregates;
 pub(crate) use typed::Typed;
 pub(crate) use unions::with_typed_constants;
 

@@ -101,11 +101,15 @@ fn is_part(expr: &Expr) -> bool {
     }
 }
 
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(value, _) if value.try_as_str().flatten().is_some())
+}
+
 /// The type of a text constant that is an operand of arithmetic beside another type: `n + '2'`, `at - '2024-01-01'`,
 /// `at + '1 day'`.
 fn read_as(op: &BinaryOperator, constant: &Expr, beside: &DataType) -> Option<DataType> {
     let Expr::Literal(value, _) = constant else { return None };
-    value.try_as_str()??;
+    let digits = value.try_as_str()??;
     match (op, beside) {
         (BinaryOperator::And | BinaryOperator::Or, _) => Some(DataType::Boolean),
         (BinaryOperator::Multiply | BinaryOperator::Divide, DataType::Interval(_)) => Some(DataType::Float64),
@@ -125,7 +129,7 @@ fn read_as(op: &BinaryOperator, constant: &Expr, beside: &DataType) -> Option<Da
             BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply | BinaryOperator::Divide,
             DataType::Decimal128(..),
         ) => {
-            let digits = value.try_as_str()??.trim().split_once('.').map_or(0, |(_, digits)| digits.len());
+            let digits = digits.trim().split_once('.').map_or(0, |(_, digits)| digits.len());
             Some(DataType::Decimal128(38, i8::try_from(digits).ok().filter(|digits| *digits <= 20)?))
         }
         _ => None,
@@ -163,6 +167,11 @@ impl ExprPlanner for Postgres {
             expr.left = of_left.map_or(expr.left.clone(), |of| bound(&expr.left, of));
             expr.right = of_right.map_or(expr.right.clone(), |of| bound(&expr.right, of));
             return self.plan_binary_op(expr, schema);
+        }
+        if expr.op == BinaryOperator::Plus && (is_text(&expr.left) || is_text(&expr.right)) {
+            // Both an integer and an interval can be added to a date.
+            beside(&expr.op, if is_text(&expr.left) { &right } else { &left }, is_text(&expr.left))
+                .map_err(external)?;
         }
         if is_interval(&left)
             && let Some(factor) = read_as(&expr.op, &expr.right, &left)
