@@ -300,6 +300,7 @@ const QUERIES: &[(&str, &[&str])] = &[
          WINDOW w AS (ORDER BY k, v), u AS (w RANGE UNBOUNDED PRECEDING) ORDER BY k, v",
         &["1|1|1|1", "2|1|2|2", "3|2|3|3", "4|2|4|4", "4|9|11|5"],
     ),
+    ("SELECT sum(DISTINCT v) FILTER (WHERE k > 1), count(DISTINCT k), count(*) FILTER (WHERE v > 1) FROM g", &["12|4|3"]),
     ("SELECT k FROM g INTERSECT SELECT v FROM g WHERE v > 1 ORDER BY 1 LIMIT 1", &["2"]),
     ("SELECT count(DISTINCT n), count(*) FROM (SELECT NULL AS n FROM g)", &["0|5"]),
     ("SELECT x FROM i WHERE NOT (x NOT IN (2, 3, 5) AND x IN (2))", &["1", "2", "5", "9"]),

@@ -14,7 +14,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 /// DataFusion's rule that computes aggregates from statistics.
@@ -63,14 +63,15 @@ impl PhysicalOptimizerRule for Restricted {
 /// Returns whether an aggregation counts the distinct values of a column that may have no value.
 fn counts_nothing(aggregate: &AggregateExec) -> Result<bool> {
     let distinct = || aggregate.aggr_expr().iter().filter(|of| of.is_distinct());
-    if distinct().next().is_none() {
+    // Later aggregations have states as their input.
+    if distinct().next().is_none() || aggregate.mode().input_mode() != AggregateInputMode::Raw {
         return Ok(false);
     }
     let input = StatisticsContext::new().compute(aggregate.input().as_ref(), &StatisticsArgs::new())?;
     let rows = input.num_rows.get_value().copied().unwrap_or(0);
     for of in distinct() {
         for column in of.expressions().iter().filter_map(|arg| arg.downcast_ref::<Column>()) {
-            let known = &input.column_statistics[column.index()];
+            let Some(known) = input.column_statistics.get(column.index()) else { continue };
             let nulls = known.null_count.get_value().copied().unwrap_or(rows);
             if matches!(known.distinct_count, Precision::Exact(1..)) && nulls >= rows {
                 return Ok(true);
