@@ -2,6 +2,7 @@
 
 mod dialect;
 mod made;
+mod parameters;
 
 use std::time::Duration;
 
