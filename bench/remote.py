@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.remote_peer import PEERS
+
 OPTIONS = {"each": "--each", "all": "--all", "slow": "--slow-percent", "refuse": "--refuse-above", "slower": "--slower-after"}
 
 MADE = """
@@ -43,7 +45,10 @@ ENGINES: dict[str, dict[str, str]] = {
     "plain": {"COSCAN_ENABLED": "false"},
 }
 
-PEERS = ("polars", "chdb")
+
+def table_of(kind: str) -> str:
+    """Returns the table that the statements read."""
+    return "telemetry" if kind == "alone" else kind
 
 
 def queries(kind: str) -> list[str]:
@@ -89,7 +94,7 @@ def store(root: Path, text: str, seed: int) -> Iterator[str]:
 
 def run(coscan: Path, address: str, kind: str, settings: dict[str, str]) -> tuple[float, list[Row] | None, str]:
     """Returns the time of the statements, their rows or None, and the output on stderr."""
-    table = "telemetry" if kind == "alone" else kind
+    table = table_of(kind)
     access = {"AWS_ENDPOINT": address, "AWS_ALLOW_HTTP": "true", "AWS_SKIP_SIGNATURE": "true", "AWS_REGION": "us-east-1"}
     command = [str(coscan), "sql", "--format", "csv", "-t", f"{table}=s3://bucket/{table}/"]
     for statement in queries(kind):
@@ -102,8 +107,7 @@ def run(coscan: Path, address: str, kind: str, settings: dict[str, str]) -> tupl
 
 def run_peer(python: Path, name: str, address: str, kind: str) -> tuple[float, list[Row] | None, str]:
     """Like `run`, by another engine."""
-    table = "telemetry" if kind == "alone" else kind
-    command = [str(python), "-m", "bench.remote_peer", name, address, table, *queries(kind)]
+    command = [str(python), "-m", "bench.remote_peer", name, address, table_of(kind), *queries(kind)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return 0.0, None, done.stderr[-300:]
