@@ -40,7 +40,7 @@ pub use made_once::MadeOnce;
 pub use options::CoscanOptions;
 pub use rule::foreign::declare_node;
 pub use rule::{CooperativeScans, rewrite_plan};
-pub use scan::CScan;
+pub use scan::{CScan, scanned_files};
 pub use session::account::with_account;
 pub use session::any_case::AnyCaseSchema;
 pub use session::context::{CoscanContext, CoscanContextBuilder};

@@ -63,7 +63,7 @@ pub use files::catalog::CatalogSize;
 pub use files::chunks::{ChunkRows, is_cut};
 pub use files::pages::{PointCost, point_cost};
 pub use files::table::{FileHandle, FileId, FileSpec};
-pub use io::answer::{Answer, may_be_repeated};
+pub use io::answer::{Answer, is_refusal_for_now, may_be_repeated};
 pub use io::identity::{LocalFile, LocalVersion, StoreId};
 pub use io::level::Why;
 pub use io::limit::{Granted, TokenBucket};

@@ -47,7 +47,7 @@ class Server:
     def __init__(self, coscan, folder):
         self.coscan, self.folder, self.port = coscan, Path(folder), free_port()
         data = self.folder / "data"
-        self.run("generate", "tpch", "--scale-factor", "0.2", "--tables", "lineitem,orders,nation",
+        self.run("generate", "tpch", "--scale-factor", "0.2", "--tables", "lineitem,orders,nation,part,customer",
                  "--row-group-rows", "12000", "--out", str(data))
         self.users = self.folder / "users.toml"
         for name, role in [("ann", "read"), ("root", "admin")]:
@@ -65,7 +65,7 @@ class Server:
         self.log = open(self.folder / "server.log", "a")
         self.process = subprocess.Popen(
             [self.coscan, "serve", *tables, "--listen", f"127.0.0.1:{self.port}", "--users", str(self.users),
-             "--read-limit", read_limit, "--buffer", "24MB"],
+             "--read-limit", read_limit, "--buffer", "24MB", "--small-table-bytes", "0"],
             stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
@@ -185,16 +185,16 @@ def check_map_changes_while_queries_run(browser, server, _):
         page.page.wait_for_selector(".table canvas")
         idle = page.canvas(".table canvas")
         with Load(server, 6) as load:
-            wait("queries are listed", lambda: page.page.locator("li.query").count() >= 3)
+            wait("queries are listed", lambda: page.page.locator("#queries li.query").count() >= 3)
             seen = {idle}
             wait("five pictures of the map", lambda: seen.add(page.canvas(".table canvas")) or len(seen) >= 5)
-            wait("progress", lambda: any("chunks" in text for text in page.page.locator(".words").all_inner_texts()))
-            page.page.locator("li.query").first.focus()
+            wait("progress", lambda: any("chunks" in text for text in page.page.locator("#queries .words").all_inner_texts()))
+            page.page.locator("#queries li.query").first.focus()
             dots = page.canvas("#loads canvas")
             wait("the loads move", lambda: page.canvas("#loads canvas") != dots)
             wait("bytes are saved", lambda: page.text(".figure.star b") not in ("–", "0 B"))
         assert load.done > 0 and not load.errors, load.errors[:3]
-        wait("the list empties", lambda: page.page.locator("li.query").count() == 0, 120)
+        wait("the list empties", lambda: page.page.locator("#queries li.query").count() == 0, 120)
         assert page.errors() == [], page.errors()
 
 
@@ -206,7 +206,7 @@ def check_a_result_that_is_taken_is_told(browser, server, _):
         threads = [threading.Thread(target=ask, daemon=True) for _ in range(2)]
         for thread in threads:
             thread.start()
-        words = lambda: page.page.locator(".words").all_inner_texts()
+        words = lambda: page.page.locator("#queries .words").all_inner_texts()
         wait("who takes a result says so", lambda: any("takes its result from query" in text for text in words()), 120)
         for thread in threads:
             thread.join(120)
@@ -244,16 +244,154 @@ def check_query_box(browser, server, _):
         page.page.click("button[type=submit]")
         page.page.wait_for_selector("#result td:has-text('<img')")
         page.page.fill("#sql", "SELECT count(*) FROM lineitem WHERE l_tax < 0.05")
-        page.page.click("[data-prefix='EXPLAIN']")
-        page.page.wait_for_selector(".plan .shared:has-text('CScan')")
-        page.page.click("[data-prefix='EXPLAIN ANALYZE']")
-        page.page.wait_for_selector(".plan:has-text('chunks_delivered')")
+        page.page.click("#explain")
+        page.page.wait_for_selector(".plan .shared:has-text('shared scan')")
+        page.page.click("#analyze")
+        page.page.wait_for_selector(".plan .shared:has-text('shared scan of lineitem')")
+        shares = [int(text.split("%")[0]) for text in page.page.locator(".plan .work + span, .plan td:nth-child(3) span").all_inner_texts()]
+        assert 90 <= sum(shares) <= 110, shares
+        page.page.locator(".plan summary.shared").first.click()
+        assert "chunks_delivered" in page.text(".plan details[open]")
         page.page.fill("#sql", "SELECT * FROM linitem")
         page.page.click("button[type=submit]")
         page.page.wait_for_selector("#outcome.wrong:has-text('linitem')")
         # The browser's own message about status 400 is no error of the page.
         ours = [text for text in page.errors() if "400" not in text]
         assert ours == [], ours
+
+
+def check_start(browser, server, _):
+    with Page(browser, server, "ann") as page:
+        if page.page.get_attribute("#start", "open") is None:
+            page.page.click("#start summary")
+        wait("the tables", lambda: page.page.locator("#start .tables li").count() == 5)
+        words = page.text("#start .tables")
+        assert "25 rows" in words and "16 columns" in words and "MB" in words, words
+        line = page.text("#connection")
+        assert f"port={server.port} user=ann" in line and line.startswith("psql"), line
+        page.page.click("#copy")
+        wait("the copy is confirmed", lambda: page.text("#copy") in ("Copied", "Selected"))
+        page.page.click("#samples")
+        wait("the samples end", lambda: page.page.locator("#start ol li").count() == 8)
+        wait("what they shared", lambda: "over lineitem" in page.text("#start .outcome"))
+        assert page.page.locator("#start ol .wrong").count() == 0, page.text("#start ol")
+        wait("they are among the last statements", lambda: page.page.locator("#finished li").count() >= 8)
+        page.page.click("#start .tables button:has-text('nation')")
+        assert page.page.input_value("#sql") == "SELECT * FROM nation LIMIT 10"
+        assert page.errors() == [], page.errors()
+
+
+def check_last_statements(browser, server, _):
+    server.sql("SELECT count(*) AS secret FROM nation", "root")
+    try:
+        server.sql("SELECT 'x'::integer AS wrong", "ann")
+        raise AssertionError("a text is no integer")
+    except urllib.error.HTTPError as error:
+        assert error.code == 400, error
+    with Page(browser, server, "ann") as page, Page(browser, server, "root") as admin:
+        first = "#finished li:first-child"
+        wait("the last statement", lambda: "wrong" in page.text(f"{first} code"))
+        assert "invalid input syntax" in page.text(f"{first} .words"), page.text(first)
+        assert page.text("#finished li:nth-child(2) code") == "a statement of another user"
+        assert "secret" in admin.text("#finished li:nth-child(2) code")
+        page.page.click(f"{first} button")
+        assert page.page.input_value("#sql") == "SELECT 'x'::integer AS wrong"
+        assert page.errors() == [] and admin.errors() == [], page.errors() + admin.errors()
+
+
+def check_savings(browser, server, _):
+    with Page(browser, server) as page, Load(server, 4):
+        rows = lambda: page.page.locator("#savings tbody tr").all_inner_texts()
+        wait("figures of the policy", lambda: any("relevance" in row and "×" in row for row in rows()))
+        before = page.canvas("#savings canvas")
+        page.page.select_option("#policy", "elevator")
+        wait("figures of both policies", lambda: "elevator" in rows()[0] and "relevance" in rows()[1])
+        wait("the drawing goes on", lambda: page.canvas("#savings canvas") != before)
+        page.page.select_option("#policy", "relevance")
+        wait("three spans", lambda: len(rows()) >= 3)
+        assert page.errors() == [], page.errors()
+    # Another browser sees what happened before it came.
+    with Page(browser, server) as page:
+        wait("the spans", lambda: page.page.locator("#savings tbody tr").count() >= 3)
+
+
+def check_comparison(browser, server, _):
+    with Page(browser, server, "ann") as page:
+        page.page.fill("#sql", "SELECT sum(l_tax) FROM lineitem WHERE l_tax < 0.05")
+        page.page.click("#compare")
+        wait("both runs", lambda: page.page.locator("#result .plan tbody tr").count() == 2)
+        alone, shared = page.page.locator("#result .plan tbody tr").all_inner_texts()
+        assert "without sharing" in alone and "with sharing" in shared and "read" in alone, (alone, shared)
+        assert page.text("#outcome") == "the same rows"
+        assert page.errors() == [], page.errors()
+
+
+def check_chart_file_and_completion(browser, server, _):
+    with Page(browser, server, "ann") as page:
+        page.page.fill("#sql", "SELECT n_nationkey AS key, n_nationkey * 2 AS twice, n_name FROM nation ORDER BY 1")
+        page.page.click("button[type=submit]")
+        page.page.click("#forms button:has-text('Chart')")
+        page.page.wait_for_selector("#result .chart canvas")
+        page.page.click("#forms button:has-text('Table')")
+        page.page.wait_for_selector("#result tbody tr")
+        with page.page.expect_download() as download:
+            page.page.click("#forms a")
+        lines = Path(download.value.path()).read_text().splitlines()
+        assert lines[0] == "key,twice,n_name" and lines[1] == "0,0,ALGERIA" and len(lines) == 26, lines[:3]
+        page.page.fill("#sql", "")
+        page.page.focus("#sql")
+        page.page.keyboard.type("SELECT n_reg")
+        page.page.wait_for_selector("#words li:has-text('n_regionkey')")
+        page.page.keyboard.press("Tab")
+        assert page.page.input_value("#sql") == "SELECT n_regionkey"
+        page.page.keyboard.type(" FROM nat")
+        page.page.keyboard.press("ArrowDown")
+        page.page.keyboard.press("Enter")
+        assert page.page.input_value("#sql") == "SELECT n_regionkey FROM nation"
+        page.page.click("#schema summary:has-text('nation')")
+        page.page.wait_for_selector("#schema details[open] li:has-text('bigint')")
+        assert page.errors() == [], page.errors()
+
+
+def check_operators_that_work(browser, server, _):
+    statement = ("SELECT count(*) FROM (SELECT DISTINCT l_suppkey AS s FROM lineitem) a, "
+                 "(SELECT DISTINCT l_partkey AS p FROM lineitem) b WHERE (s * p) % 7 < 3")
+    with Page(browser, server) as page:
+        thread = threading.Thread(target=lambda: server.sql(statement), daemon=True)
+        thread.start()
+        words = lambda: page.page.locator("#queries .words").all_inner_texts()
+        wait("the operator that works", lambda: any("scans done, nested loop join works" in text for text in words()), 120)
+        thread.join(120)
+        assert page.errors() == [], page.errors()
+
+
+def check_one_colour_a_query(browser, server, _):
+    with Page(browser, server) as page, Load(server, 4):
+        wait("queries", lambda: page.page.locator("#queries li.query").count() > 0)
+        wait("dots", lambda: page.page.locator("#loads canvas").evaluate("canvas => canvas.clientWidth") > 0)
+        # The last dot, by the keyboard.
+        page.page.focus("#loads canvas")
+        wait("a dot is said", lambda: page.page.keyboard.press("ArrowLeft") or "chunk" in page.text("#loads .hint").split(":")[0])
+        chosen = lambda: page.page.locator("#queries li[aria-current=true]").count() == 1
+        first = page.page.locator("#queries li.query").first
+        wait("one is chosen", lambda: chosen() or (first.focus(), page.page.keyboard.press("Enter")) and chosen())
+        assert page.errors() == [], page.errors()
+
+
+def check_many_tables(browser, server, _):
+    tables = ["lineitem", "orders", "nation", "part", "customer"]
+    for table in tables:
+        server.sql(f"SELECT max({table[0]}_comment) FROM {table}")
+    names = lambda: [name.split()[0] for name in page.page.locator("#maps summary").all_inner_texts()]
+    opened = lambda: page.page.locator("#maps details[open]").count()
+    with Page(browser, server) as page:
+        wait("the maps", lambda: sorted(names()) == sorted(tables))
+        wait("idle ones are folded", lambda: opened() == 0)
+        with Load(server, 2):
+            wait("the one in use is open and first", lambda: names()[0] == "lineitem" and 1 <= opened() <= 2)
+        page.page.locator("#maps summary").last.click()
+        assert 2 <= opened() <= 3, "one's own choice"
+        assert page.errors() == [], page.errors()
 
 
 def check_keyboard(browser, server, _):
@@ -269,7 +407,7 @@ def check_keyboard(browser, server, _):
         page.page.keyboard.press("t")
         assert page.page.get_attribute("html", "data-theme") != theme
         reached = set()
-        for _ in range(20):
+        for _ in range(80):
             page.page.keyboard.press("Tab")
             reached.add(page.page.evaluate("document.activeElement.id || document.activeElement.tagName"))
         assert {"sql", "CANVAS"} <= reached, reached
@@ -282,7 +420,7 @@ def check_lost_connection_recovers(browser, server, _):
         server.start()
         page.page.wait_for_selector("#link.live", timeout=90000)
         with Load(server, 3):
-            wait("queries are seen again", lambda: page.page.locator("li.query").count() > 0)
+            wait("queries are seen again", lambda: page.page.locator("#queries li.query").count() > 0)
         faults = [text for text in page.errors() if "ERR_" not in text and "Failed to" not in text]
         assert faults == [], faults
 
@@ -333,7 +471,7 @@ def check_two_hundred_queries(browser, server, shots):
     server.start(read_limit="500kB")
     try:
         with Page(browser, server) as page, Load(server, 200):
-            wait("200 queries", lambda: page.page.locator("li.query").count() == 200, 60)
+            wait("200 queries", lambda: page.page.locator("#queries li.query").count() == 200, 60)
             said = cost_of_steps(page)
             print("   200 queries:", json.dumps(said), flush=True)
             assert said["messages"] > 0, said
@@ -356,7 +494,7 @@ def check_both_themes_and_small_screens(browser, server, shots):
     for name, theme, size in [("dark", "dark", (1440, 1000)), ("light", "light", (1440, 1000)), ("small", "dark", (375, 812))]:
         with Page(browser, server, theme=theme, size=size) as page, Load(server, 9):
             page.page.wait_for_selector(".table canvas")
-            wait("queries", lambda: page.page.locator("li.query").count() > 3)
+            wait("queries", lambda: page.page.locator("#queries li.query").count() > 3)
             time.sleep(6)
             wide = page.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
             assert wide, f"{name}: the page is wider than the screen"
@@ -372,9 +510,10 @@ def check_both_themes_and_small_screens(browser, server, shots):
 
 
 CHECKS = [
-    check_page_needs_a_password, check_query_box, check_map_changes_while_queries_run, check_policy_and_buffer,
-    check_a_result_that_is_taken_is_told, check_keyboard, check_both_themes_and_small_screens, check_two_hundred_queries,
-    check_lost_connection_recovers,
+    check_page_needs_a_password, check_start, check_query_box, check_last_statements, check_comparison,
+    check_chart_file_and_completion, check_map_changes_while_queries_run, check_policy_and_buffer, check_savings,
+    check_operators_that_work, check_one_colour_a_query, check_a_result_that_is_taken_is_told, check_keyboard, check_both_themes_and_small_screens, check_two_hundred_queries,
+    check_lost_connection_recovers, check_many_tables,
 ]
 
 

@@ -1,31 +1,65 @@
-// The query box: a statement, its result as a table, or its plan as a tree.
+// The query box: a statement with its result, its plan, or a comparison of its runs with and without sharing. Beside it
+// are the tables and their columns.
 
+import { chart, isDrawable } from "./chart.js";
+import { Completion } from "./complete.js";
+import { ofText, plan } from "./plan.js";
+import { quoted } from "./start.js";
 import { send } from "./stream.js";
 import { bytes, count, element, time, write } from "./words.js";
 
 export class Box {
   constructor(node) {
+    this.node = node;
     this.form = node.querySelector("form");
     this.text = node.querySelector("textarea");
     this.outcome = node.querySelector("#outcome");
+    this.forms = node.querySelector("#forms");
     this.result = node.querySelector("#result");
+    this.schema = node.querySelector("#schema");
+    this.completion = new Completion(this.text, node.querySelector("#words"));
     this.history = [];
     this.at = 0;
-    this.form.addEventListener("submit", (event) => { event.preventDefault(); this.run(""); });
-    for (const button of this.form.querySelectorAll("[data-prefix]")) {
-      button.addEventListener("click", () => this.run(button.dataset.prefix));
+    this.form.addEventListener("submit", (event) => { event.preventDefault(); this.run(rows); });
+    for (const [id, way] of [["explain", explained], ["analyze", analyzed], ["compare", compared]]) {
+      node.querySelector(`#${id}`).addEventListener("click", () => this.run(way));
     }
     this.text.addEventListener("keydown", (event) => this.key(event));
   }
 
-  about({ tables }) {
-    const [table] = tables;
-    this.text.placeholder = table ? `SELECT count(*) FROM ${table}` : "SELECT 1";
-    if (!this.text.value && table) this.text.value = `SELECT count(*) FROM ${table}`;
+  tables(tables) {
+    this.completion.tables = tables;
+    const [table] = [...tables].sort((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0));
+    const sample = table ? `SELECT count(*) FROM ${quoted(table.name)}` : "SELECT 1";
+    this.text.placeholder = sample;
+    if (!this.text.value && table) this.text.value = sample;
+    this.schema.replaceChildren(...tables.map(({ name, columns }) => {
+      const items = columns.map((column) => element("li", "", this.inserting(column.name), element("small", "", column.type)));
+      return element("details", "", element("summary", "", name), element("ul", "", ...items));
+    }));
+  }
+
+  /** A button that inserts a name at the cursor. */
+  inserting(name) {
+    const button = element("button", "", name);
+    button.type = "button";
+    button.addEventListener("click", () => {
+      const { selectionStart, selectionEnd } = this.text;
+      this.text.setRangeText(quoted(name), selectionStart, selectionEnd, "end");
+      this.text.focus();
+    });
+    return button;
+  }
+
+  /** Puts a statement into the box. */
+  put(sql) {
+    this.text.value = sql;
+    this.text.focus();
+    this.node.scrollIntoView({ block: "nearest" });
   }
 
   key(event) {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); this.run(""); }
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); this.run(rows); }
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (step && event.altKey && this.history.length > 0) {
       event.preventDefault();
@@ -34,8 +68,9 @@ export class Box {
     }
   }
 
-  async run(prefix) {
-    const sql = this.text.value.trim();
+  /** Runs the statement in one of the ways below. */
+  async run(way) {
+    const sql = this.text.value.trim().replace(/;$/, "");
     if (!sql) return;
     if (this.history.at(-1) !== sql) this.history.push(sql);
     this.at = this.history.length;
@@ -45,11 +80,11 @@ export class Box {
     const ticking = setInterval(() => this.say(`${time(performance.now() - started)} …`), 200);
     this.say("…");
     try {
-      const answer = await send("/api/sql", { sql: prefix ? `${prefix} ${sql}` : sql });
+      const shown = await way(sql);
       clearInterval(ticking);
-      if (this.number === number) this.show(answer, prefix);
+      if (this.number === number) this.show(shown);
     } catch (error) {
-      if (this.number === number) { this.result.replaceChildren(); this.say(error.message, true); }
+      if (this.number === number) { this.show({ said: "" }); this.say(error.message, true); }
     } finally {
       clearInterval(ticking);
     }
@@ -60,17 +95,82 @@ export class Box {
     write(this.outcome, text);
   }
 
-  show(answer, prefix) {
-    const { rows, more, ms, read, spared } = answer;
-    const plan = prefix && rows.map((row) => row[0] ?? "").join("\n");
-    this.result.replaceChildren(plan ? tree(plan) : table(answer));
-    const shown = plan ? "" : `${more ? `the first ${count(rows.length)}` : count(rows.length)} ${rows.length === 1 && !more ? "row" : "rows"}, `;
-    const shared = spared > 0 ? `, ${bytes(spared)} without reading` : "";
-    this.say(`${shown}${time(ms)}${read + spared > 0 ? `, ${bytes(read)} read` : ""}${shared}`);
+  show({ node, said, answer }) {
+    this.result.replaceChildren(...(node ? [node] : []));
+    this.say(said);
+    this.forms.replaceChildren(...(answer?.columns.length > 0 ? [this.csv(answer)] : []));
+    if (answer && isDrawable(answer)) this.forms.prepend(this.chart(answer, node));
+  }
+
+  /** A button that shows the result as lines, and as a table again. */
+  chart(answer, rowsShown) {
+    const button = element("button", "", "Chart");
+    button.type = "button";
+    button.addEventListener("click", () => {
+      const drawn = button.textContent === "Chart" ? chart(answer) : null;
+      this.result.replaceChildren(drawn ? drawn.node : rowsShown);
+      drawn?.draw();
+      write(button, drawn ? "Table" : "Chart");
+    });
+    return button;
+  }
+
+  csv({ columns, rows, more }) {
+    const field = (text) => (text === null ? "" : /[",\r\n]/.test(text) || text === "" ? `"${text.replaceAll('"', '""')}"` : text);
+    const lines = [columns.map(({ name }) => name), ...rows].map((line) => line.map(field).join(","));
+    const link = element("a", "", more ? `CSV of the first ${count(rows.length)} rows` : "CSV");
+    link.download = "result.csv";
+    link.href = URL.createObjectURL(new Blob([lines.join("\n"), "\n"], { type: "text/csv" }));
+    if (this.file) URL.revokeObjectURL(this.file);
+    this.file = link.href;
+    return link;
   }
 }
 
-function table({ columns, rows }) {
+const howMuch = ({ read, spared }) => `${read + spared > 0 ? `, ${bytes(read)} read` : ""}${spared > 0 ? `, ${bytes(spared)} without reading` : ""}`;
+
+async function rows(sql) {
+  const answer = await send("/api/sql", { sql });
+  const { rows: all, more, ms } = answer;
+  const shown = `${more ? `the first ${count(all.length)}` : count(all.length)} ${all.length === 1 && !more ? "row" : "rows"}`;
+  return { node: table(answer), said: `${shown}, ${time(ms)}${howMuch(answer)}`, answer };
+}
+
+async function explained(sql) {
+  const { rows: lines } = await send("/api/sql", { sql: `EXPLAIN ${sql}` });
+  return { node: plan(ofText(lines.map(([line]) => line ?? "").join("\n"))), said: "" };
+}
+
+async function analyzed(sql) {
+  const { operators, ms, rows: made } = await send("/api/plan", { sql });
+  return { node: plan(operators), said: `${count(made)} ${made === 1 ? "row" : "rows"}, ${time(ms)}` };
+}
+
+/** Without sharing first, so that the other run cannot profit from its reads in the engine's buffer. */
+async function compared(sql) {
+  const alone = await send("/api/sql", { sql, shared: false });
+  const shared = await send("/api/sql", { sql });
+  const runs = [["without sharing", alone], ["with sharing", shared]];
+  const most = (of) => Math.max(1e-9, ...runs.map(([, run]) => of(run)));
+  const bar = (kind, of, run, text) => {
+    const piece = element("i", kind);
+    piece.style.transform = `scaleX(${of(run) / most(of)})`;
+    return element("div", "share", element("div", "", piece), element("span", "", text));
+  };
+  const lines = runs.map(([name, run]) => {
+    const head = element("th", "", name);
+    head.scope = "row";
+    const [took, read] = [({ ms }) => ms, ({ read: got }) => got];
+    return element("tr", "", head, element("td", "", bar("work", took, run, time(run.ms))), element("td", "", bar("own", read, run, `${bytes(run.read)} read`)));
+  });
+  const heads = ["", "time", "bytes read"].map((text) => element("th", "", text));
+  const node = element("table", "plan", element("thead", "", element("tr", "", ...heads)), element("tbody", "", ...lines));
+  const same = JSON.stringify([...alone.rows].sort()) === JSON.stringify([...shared.rows].sort());
+  const rowsSame = alone.more || shared.more ? "" : same ? "the same rows" : "other rows, as of a statement whose rows are not determined";
+  return { node, said: rowsSame };
+}
+
+function table({ columns, rows: lines }) {
   if (columns.length === 0) return element("p", "hint", "Done.");
   const cell = (column, text) => {
     const made = element("td", column.number ? "number" : "");
@@ -83,25 +183,6 @@ function table({ columns, rows }) {
     head.scope = "col";
     return head;
   });
-  const lines = rows.map((row) => element("tr", "", ...row.map((text, at) => cell(columns[at], text))));
-  return element("table", "", element("thead", "", element("tr", "", ...heads)), element("tbody", "", ...lines));
-}
-
-/** A plan's lines as a tree, with cooperative scans highlighted. */
-function tree(plan) {
-  const root = element("ul", "plan");
-  const open = [{ depth: -1, list: root }];
-  for (const line of plan.split("\n").filter((text) => text.trim())) {
-    const depth = line.length - line.trimStart().length;
-    while (open.at(-1).depth >= depth) open.pop();
-    const [, name, rest] = line.trim().match(/^([^:,]+)(.*)$/s) ?? [null, line.trim(), ""];
-    const shared = /CScan/.test(line);
-    const item = element("li", shared ? "shared" : "", element("span", "", element("b", "", name), element("em", "", rest)));
-    const list = element("ul");
-    const parent = open.at(-1);
-    parent.list.append(item);
-    item.append(list);
-    open.push({ depth, list });
-  }
-  return root;
+  const body = lines.map((row) => element("tr", "", ...row.map((text, at) => cell(columns[at], text))));
+  return element("table", "", element("thead", "", element("tr", "", ...heads)), element("tbody", "", ...body));
 }

@@ -2,16 +2,26 @@
 // height. Lines through many queries mean that these share. Scattered dots mean that every query reads alone.
 // (Figure 4 of the 2007 paper.)
 
-import { bytes, colours, fit } from "./words.js";
+import { bytes, colours, fit, time, write } from "./words.js";
 
 const SHOWN_MS = 60000;
 const KEPT = 20000;
+/** The greatest distance of the pointer from its dot, in pixels. */
+const NEAR = 8;
 const [LEFT, BOTTOM, TOP] = [40, 18, 14];
 
 export class Loads {
   constructor(node) {
     this.canvas = node.querySelector("canvas");
     this.select = node.querySelector("select");
+    this.said = node.querySelector(".hint");
+    this.hint = this.said.textContent;
+    this.chosen = null;
+    this.cursor = null;
+    this.canvas.addEventListener("pointermove", (event) => this.point(this.under(event)));
+    this.canvas.addEventListener("pointerleave", () => this.point(null));
+    this.canvas.addEventListener("blur", () => this.point(null));
+    this.canvas.addEventListener("keydown", (event) => this.key(event));
     this.points = [];
     this.switches = [];
     this.tables = new Map();
@@ -28,6 +38,20 @@ export class Loads {
     this.switches = [];
     this.clock = null;
     this.policy = undefined;
+    this.cursor = null;
+  }
+
+  /** Colours the dots of a query: the chunks that it needed when it was chosen. */
+  mark(needed, query) {
+    if (query === null) this.chosen = null;
+    else if (this.chosen?.id !== query.id) this.chosen = { ...query, needed };
+  }
+
+  /** Returns true if a load is of the chosen query. */
+  isChosen([t, table, position]) {
+    if (this.chosen === null || t < this.chosen.since) return false;
+    const runs = this.chosen.needed.find((of) => of.table === table)?.runs ?? [];
+    return runs.some(([from, to]) => position >= from && position < to);
   }
 
   set(message) {
@@ -82,13 +106,55 @@ export class Loads {
     const chunks = Math.max(1, table.chunks);
     const y = (position) => height - BOTTOM - ((position + 1) * (height - BOTTOM - TOP)) / chunks;
     const high = Math.max(2, Math.min(6, (height - BOTTOM - TOP) / chunks));
-    context.fillStyle = theme.accent;
+    const own = this.chosen ? theme[this.chosen.colour] : theme.accent;
+    const rest = this.chosen ? theme.dim : theme.accent;
     for (let at = this.points.length - 1; at >= 0; at -= 1) {
       const [t, of, position] = this.points[at];
       if (t < end - SHOWN_MS) break;
-      if (of === table.id) context.fillRect(x(t) - 1, y(position), 2.5, high);
+      if (of !== table.id) continue;
+      context.fillStyle = this.isChosen(this.points[at]) ? own : rest;
+      context.fillRect(x(t) - 1, y(position), 2.5, high);
     }
     this.marks(context, { height, end, x });
+    this.places = { x, y, high, table };
+    if (this.cursor?.[1] !== table.id || this.cursor[0] < end - SHOWN_MS) return;
+    context.strokeStyle = theme.text;
+    context.lineWidth = 1.5;
+    context.strokeRect(x(this.cursor[0]) - 3, y(this.cursor[2]) - 2, 6.5, high + 4);
+  }
+
+  /** The dots that are shown, oldest first. */
+  shown() {
+    const since = this.clock.server - SHOWN_MS;
+    return this.points.filter(([t, of]) => t > since && of === this.places?.table.id);
+  }
+
+  /** The nearest dot to the pointer. */
+  under(event) {
+    if (!this.clock || !this.places) return null;
+    const box = this.canvas.getBoundingClientRect();
+    const [left, top] = [event.clientX - box.left, event.clientY - box.top];
+    const { x, y, high } = this.places;
+    const far = ([t, , position]) => Math.hypot(x(t) - left, y(position) + high / 2 - top);
+    const nearest = this.shown().reduce((best, dot) => (best === null || far(dot) < far(best) ? dot : best), null);
+    return nearest !== null && far(nearest) <= NEAR ? nearest : null;
+  }
+
+  key(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step || !this.clock) return;
+    event.preventDefault();
+    const dots = this.shown();
+    const now = this.cursor ? dots.indexOf(this.cursor) : dots.length;
+    this.point(dots[Math.max(0, Math.min(dots.length - 1, now + step))] ?? null);
+  }
+
+  point(dot) {
+    this.cursor = dot;
+    if (dot === null) { write(this.said, this.hint); return; }
+    const [t, of, position, columns] = dot;
+    const name = this.tables.get(of)?.name ?? "";
+    write(this.said, `${name}, chunk ${position}: ${columns} ${columns === 1 ? "column" : "columns"}, ${time(this.clock.server - t)} ago`);
   }
 
   axes(context, { width, height, end, x, table }) {

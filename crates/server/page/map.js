@@ -11,6 +11,10 @@ const FADE_MS = 450;
 const NAMES = { wide: { width: 96, letters: 15 }, narrow: { width: 76, letters: 11 } };
 const ROW_MAX = 12;
 const ROWS_HIGH = 208;
+/** More tables than these are folded while they are not in use. */
+const UNFOLDED = 3;
+const IN_USE_MS = 20000;
+const ARRANGED_MS = 2000;
 
 /** "#rrggbb" as numbers. */
 function rgb(colour) {
@@ -24,7 +28,11 @@ class TableMap {
     this.canvas.tabIndex = 0;
     this.title = element("b");
     this.note = element("span");
-    this.node = element("div", "table", element("h3", "", this.title, this.note), this.canvas);
+    this.node = element("details", "table", element("summary", "", this.title, " ", this.note), this.canvas);
+    this.node.open = true;
+    this.node.addEventListener("toggle", () => { this.dirty = true; });
+    this.node.querySelector("summary").addEventListener("click", () => { this.chosen = true; });
+    this.used = 0;
     this.picture = document.createElement("canvas");
     this.needed = [];
     this.cursor = null;
@@ -65,6 +73,7 @@ class TableMap {
       held[cell] |= (parts[at] >> 2) & 1;
       counts[state] += 1;
     }
+    if (same || counts[1] > 0 || wanted.some((n) => n > 0)) this.used = now;
     Object.assign(this, { table, parts, wanted, held, counts, fades: now + FADE_MS, dirty: true });
     const inMemory = Math.round((100 * (counts[2] + counts[3])) / Math.max(1, size));
     const files = table.files === 1 ? "1 file" : `${table.files} files`;
@@ -75,8 +84,9 @@ class TableMap {
   }
 
   /** Positions that a chosen query still needs. */
-  mark(needed) {
+  mark(needed, colour) {
     this.needed = needed;
+    this.colour = colour;
     this.dirty = true;
   }
 
@@ -100,7 +110,7 @@ class TableMap {
     context.imageSmoothingEnabled = false;
     context.drawImage(this.picture, left, STRIP, width, rows * row);
     this.lines(context, theme, { x, rows, row, left, width });
-    this.strip(context, theme, x);
+    this.strip(context, theme, x, left);
     this.signs(context, theme, { x, row, width });
     if (left > 0) this.names(context, theme, row, names);
     if (this.cursor) {
@@ -144,7 +154,7 @@ class TableMap {
   }
 
   /** The number of scans that want each chunk, and the chunks in use. */
-  strip(context, theme, x) {
+  strip(context, theme, x, left) {
     const most = Math.max(4, ...this.wanted);
     context.fillStyle = theme.wanted;
     for (let cell = 0; cell < this.table.cells; cell += 1) {
@@ -155,7 +165,15 @@ class TableMap {
     for (let cell = 0; cell < this.table.cells; cell += 1) {
       if (this.held[cell]) context.fillRect(x(cell), STRIP - 3, Math.max(1, x(cell + 1) - x(cell) - 1), 2);
     }
-    context.fillStyle = theme.accent;
+    if (left > 0 && this.wanted.some((n) => n > 0)) {
+      context.fillStyle = theme.dim;
+      context.font = "10px system-ui, sans-serif";
+      context.textAlign = "right";
+      context.textBaseline = "top";
+      context.fillText(`${most} scans`, left - 5, 2);
+      context.textAlign = "left";
+    }
+    context.fillStyle = theme[this.colour] ?? theme.accent;
     const { chunks, cells } = this.table;
     for (const [from, to] of this.needed) {
       context.fillRect(x((from * cells) / chunks), 0, Math.max(1.5, x((to * cells) / chunks) - x((from * cells) / chunks)), 3);
@@ -222,14 +240,16 @@ class TableMap {
     const [first, end] = [Math.ceil((cell * chunks) / cells), Math.ceil(((cell + 1) * chunks) / cells)];
     const which = end - first > 1 ? `chunks ${first} to ${end - 1}` : `chunk ${first}`;
     const wanted = part >> 3;
-    return `${name}.${columns[column]}, ${which}: ${SAID[part & 3]}${(part >> 2) & 1 ? ", in use" : ""}, wanted by ${wanted === 0 ? "nobody" : wanted}`;
+    return `${name}.${columns[column]}, ${which}: ${SAID[part & 3]}${(part >> 2) & 1 ? ", in use" : ""}, wanted by ${wanted === 0 ? "no scan" : wanted === 1 ? "1 scan" : `${wanted} scans`}`;
   }
 }
 
 export class Maps {
   constructor(node, cellNode) {
     this.node = node;
+    this.empty = node.previousElementSibling;
     this.maps = new Map();
+    this.arranged = -Infinity;
     this.hint = cellNode.textContent;
     this.onPoint = (text) => write(cellNode, text ?? this.hint);
     this.recolour();
@@ -255,10 +275,28 @@ export class Maps {
       }
       map.set(table);
     }
+    this.empty.hidden = this.maps.size > 0;
+    this.arrange(performance.now());
   }
 
-  mark(needed) {
-    for (const [id, map] of this.maps) map.mark(needed.filter((n) => n.table === id).flatMap((n) => n.runs));
+  /** Of many tables, those in use come first, and the others are folded. */
+  arrange(now) {
+    if (now - this.arranged < ARRANGED_MS) return;
+    this.arranged = now;
+    const all = [...this.maps.values()];
+    const inUse = (map) => map.used > 0 && now - map.used < IN_USE_MS;
+    const name = (map) => map.table.name;
+    all.sort((a, b) => inUse(b) - inUse(a) || name(a).localeCompare(name(b)));
+    const many = all.length > UNFOLDED;
+    for (const map of all) if (!map.chosen) map.node.open = !many || inUse(map);
+    const nodes = all.map((map) => map.node);
+    const isInOrder = nodes.every((node, at) => this.node.children[at] === node);
+    // A node that is moved loses the focus.
+    if (!isInOrder && !this.node.contains(document.activeElement)) this.node.replaceChildren(...nodes);
+  }
+
+  mark(needed, query) {
+    for (const [id, map] of this.maps) map.mark(needed.filter((n) => n.table === id).flatMap((n) => n.runs), query?.colour);
   }
 
   draw(now, still) {

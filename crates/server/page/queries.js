@@ -2,13 +2,17 @@
 // place, so that two hundred of them cost little.
 
 import { ask, send } from "./stream.js";
-import { bytes, element, range, time, write } from "./words.js";
+import { bytes, count, element, operator, range, time, write } from "./words.js";
 
 const NEEDED_EVERY_MS = 250;
+/** Colours of queries. Beyond them, colours repeat. */
+const COLOURS = 6;
 
 class Row {
   constructor(list, query) {
     const { id, user, sql } = query;
+    this.colour = list.freeColour();
+    this.begun = list.t - query.elapsed;
     this.own = element("i", "own");
     this.spared = element("i", "spared");
     this.track = element("div", "track", this.spared, this.own);
@@ -19,18 +23,17 @@ class Row {
     this.stop.type = "button";
     this.stop.title = `Stop query ${id}`;
     this.stop.addEventListener("click", (event) => { event.stopPropagation(); list.stop(id); });
-    const code = element("code", "", sql ?? "a statement of somebody else");
-    const top = element("div", "top", code, element("span", "who", `${user} · ${id}`));
+    const code = element("code", "", sql ?? "a statement of another user");
+    const top = element("div", "top", element("i", `sign q${this.colour}`), code, element("span", "who", `${user} · ${id}`));
     if (list.admin || user === list.user) top.append(this.stop);
     this.node = element("li", "query", top, this.track, element("div", "words", this.left, this.right));
     this.node.tabIndex = 0;
-    this.node.setAttribute("aria-selected", "false");
     this.node.addEventListener("click", () => list.choose(id));
     this.node.addEventListener("keydown", (event) => list.key(event, id, this.node));
   }
 
   set(query) {
-    const { wanted, done, read, spared, waiting, running, elapsed, left, from } = query;
+    const { wanted, done, read, spared, waiting, running, elapsed, left, from, works } = query;
     const share = wanted > 0 ? done / wanted : 0;
     const mine = read + spared > 0 ? read / (read + spared) : 0;
     this.spared.style.transform = `scaleX(${share})`;
@@ -40,11 +43,12 @@ class Row {
     const progress = wanted > 0 ? `${done} of ${wanted} chunks` : "planning, or nothing to scan";
     const words = !running ? "waits for its turn"
       : from ? `takes its result from query ${from}, which is equal`
+      : works ? `scans done, ${operator(works[0])} works${works[1] > 0 ? `: ${count(works[1])} rows` : ""}`
       : `${progress} · ${bytes(read)} read, ${bytes(spared)} spared`;
     write(this.left, words);
     const waits = running && waiting > 300;
     this.right.classList.toggle("waits", waits);
-    write(this.right, waits ? `waits ${time(waiting)}` : left ? range(left) : time(elapsed));
+    write(this.right, waits ? `waits ${time(waiting)}` : left && left[1] > 0 ? range(left) : time(elapsed));
   }
 }
 
@@ -59,7 +63,15 @@ export class Queries {
     setInterval(() => this.needed(), NEEDED_EVERY_MS);
   }
 
-  set(queries) {
+  /** The colour that the fewest rows have. */
+  freeColour() {
+    const uses = new Array(COLOURS).fill(0);
+    for (const row of this.rows.values()) uses[row.colour] += 1;
+    return uses.indexOf(Math.min(...uses));
+  }
+
+  set({ queries, t }) {
+    this.t = t;
     const there = new Set();
     for (const query of queries) {
       there.add(query.id);
@@ -89,10 +101,10 @@ export class Queries {
 
   choose(id) {
     const chosen = id === this.chosen ? null : id;
-    this.rows.get(this.chosen)?.node.setAttribute("aria-selected", "false");
+    this.rows.get(this.chosen)?.node.removeAttribute("aria-current");
     this.chosen = chosen;
-    this.rows.get(chosen)?.node.setAttribute("aria-selected", "true");
-    if (chosen === null) this.onNeeded([]); else this.needed();
+    this.rows.get(chosen)?.node.setAttribute("aria-current", "true");
+    if (chosen === null) this.onNeeded([], null); else this.needed();
   }
 
   key(event, id, node) {
@@ -111,7 +123,8 @@ export class Queries {
     const of = this.chosen;
     try {
       const needed = await ask(`/api/needed/${of}`);
-      if (this.chosen === of) this.onNeeded(needed);
+      const row = this.rows.get(of);
+      if (this.chosen === of && row) this.onNeeded(needed, { id: of, colour: `q${row.colour}`, since: row.begun });
     } catch { /* The connection reports the error. */ }
     this.asking = false;
   }

@@ -25,7 +25,6 @@ export function time(ms) {
 
 /** A range of milliseconds. */
 export function range([least, most]) {
-  if (most === 0) return "scans done";
   const [a, b] = [time(least), time(most)];
   if (a === b) return `about ${a} left`;
   const [first, unit] = a.split(" ");
@@ -40,6 +39,22 @@ export function element(tag, name, ...children) {
   return made;
 }
 
+/** A bar of the bytes read and spared, as a share of `most`. */
+export function sharing({ read, spared }, most) {
+  const [own, rest] = [element("i", "own"), element("i", "spared")];
+  own.style.transform = `scaleX(${read / most})`;
+  rest.style.transform = `scaleX(${(read + spared) / most})`;
+  const track = element("div", "track", rest, own);
+  track.setAttribute("role", "img");
+  track.setAttribute("aria-label", `${bytes(read)} read, ${bytes(spared)} spared`);
+  return track;
+}
+
+/** The name of an operator in words: "hash join" for HashJoinExec. */
+export function operator(name) {
+  return name.replace(/Exec$/, "").replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
+}
+
 /** Sets a text only if it differs, so that unchanged text costs nothing. */
 export function write(node, text) {
   if (node.textContent !== text) node.textContent = text;
@@ -49,7 +64,8 @@ export function write(node, text) {
 export function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
-  const names = ["panel", "line", "text", "dim", "accent", "absent", "coming", "encoded", "decoded", "held", "wanted"];
+  const names = ["panel", "line", "text", "dim", "accent", "absent", "coming", "encoded", "decoded", "held", "wanted", "good",
+    "q0", "q1", "q2", "q3", "q4", "q5"];
   return Object.fromEntries(names.map((name) => [name, of(name)]));
 }
 

@@ -26,7 +26,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::datasource::physical_plan::{FileScanConfig, ParquetSource};
-use datafusion::datasource::source::{DataSource, OpenArgs};
+use datafusion::datasource::source::{DataSource, DataSourceExec, OpenArgs};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{
@@ -35,7 +35,7 @@ use datafusion::physical_expr::{
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
-use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, SortOrderPushdownResult};
 
 use crate::eligibility;
 use crate::file::plan::FilePlanner;
@@ -43,6 +43,7 @@ use crate::file::request::FileRequest;
 use crate::file::shared_answers::SharedAnswers;
 use crate::scan::execution::Executions;
 use crate::scan::first::WantedFirst;
+use crate::scan::masked::MaskedScan;
 use crate::scan::metrics::ScanCounters;
 use crate::scan::registration::Registration;
 use crate::scan::stream::PartitionReader;
@@ -183,6 +184,19 @@ impl CScan {
         let files = FileRequest::from_files(files);
         Registration::new(files, groups.count(), DeliveryOrder::Any, self.wanted_first.clone())
     }
+}
+
+/// The cooperative scan behind a source of rows, if it is one.
+pub(crate) fn cooperative_scan(source: &Arc<dyn DataSource>) -> Option<&CScan> {
+    let scan = source.downcast_ref::<CScan>();
+    scan.or_else(|| source.downcast_ref::<MaskedScan>().map(MaskedScan::scan))
+}
+
+/// The files that an operator reads, cooperatively or not. `None` for operators that read no files.
+pub fn scanned_files(plan: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
+    let source = plan.downcast_ref::<DataSourceExec>()?.data_source();
+    let config = cooperative_scan(source).map(CScan::config);
+    config.or_else(|| source.downcast_ref::<FileScanConfig>())
 }
 
 impl DataSource for CScan {

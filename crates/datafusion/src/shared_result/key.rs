@@ -12,7 +12,7 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileScanConfig;
-use datafusion::datasource::source::{DataSource, DataSourceExec};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
@@ -25,8 +25,7 @@ use crate::determined::is_determined;
 use crate::eligibility;
 use crate::file::chosen_rows::same_rows;
 use crate::rule::foreign;
-use crate::scan::CScan;
-use crate::scan::masked::MaskedScan;
+use crate::scan::{cooperative_scan, scanned_files};
 use crate::stores::{is_plain_local, store_id};
 
 /// A query, as far as its plan identifies it.
@@ -57,7 +56,7 @@ impl Query {
     }
 
     fn configs(&self) -> impl Iterator<Item = &FileScanConfig> {
-        self.scans.iter().filter_map(scan_config)
+        self.scans.iter().filter_map(scanned_files)
     }
 }
 
@@ -141,7 +140,7 @@ fn collect_scans(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<dyn Executio
     if plan.is::<EmptyExec>() || plan.is::<PlaceholderRowExec>() {
         return true;
     }
-    let Some(config) = scan_config(plan) else { return false };
+    let Some(config) = scanned_files(plan) else { return false };
     let plain = eligibility::scan(config, None).is_ok() && config.expr_adapter_factory.is_none();
     scans.push(Arc::clone(plan));
     plain
@@ -166,17 +165,6 @@ fn written_one_rows(plan: &LogicalPlan) -> Result<usize> {
 fn is_cooperative(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let source = plan.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
     source.is_some_and(|source| cooperative_scan(source).is_some())
-}
-
-fn scan_config(plan: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
-    let source = plan.downcast_ref::<DataSourceExec>()?.data_source();
-    let config = cooperative_scan(source).map(CScan::config);
-    config.or_else(|| source.downcast_ref::<FileScanConfig>())
-}
-
-fn cooperative_scan(source: &Arc<dyn DataSource>) -> Option<&CScan> {
-    let scan = source.downcast_ref::<CScan>();
-    scan.or_else(|| source.downcast_ref::<MaskedScan>().map(MaskedScan::scan))
 }
 
 /// Returns whether two scans read the same versions of the same files under the same declarations.

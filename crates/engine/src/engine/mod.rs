@@ -7,6 +7,7 @@ pub(crate) mod traffic;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use coscan_core::{ConfigError, Event, Policy, Usage};
 use coscan_trace::{Header, Recorder, VERSION};
@@ -256,6 +257,11 @@ impl Engine {
             abm_wait_ns: work.wait_ns.get(),
             ..self.driver.look(|state| state.stats.clone())
         }
+    }
+
+    /// The time since the engine started, on the clock of [`LoadSeen::at`](crate::LoadSeen::at).
+    pub fn since_start(&self) -> Duration {
+        self.driver.since_start()
     }
 
     /// The devices with profiles, and the reads from them.

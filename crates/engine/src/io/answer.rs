@@ -28,6 +28,11 @@ pub fn may_be_repeated(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 509 | 520..=530)
 }
 
+/// Returns whether a store gives this status because it gets too many requests.
+pub fn is_refusal_for_now(status: u16) -> bool {
+    matches!(status, 429 | 503)
+}
+
 /// Returns whether a store may give this status because it does not know the condition `If-Match`: bad
 /// request, method or feature not supported, condition not met, expectation failed.
 pub(super) fn may_refuse_conditions(status: u16) -> bool {

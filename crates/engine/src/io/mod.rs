@@ -198,7 +198,7 @@ impl ReadError {
 
     /// Returns whether a store reports that it gets too many requests.
     pub(crate) fn is_refusal_for_now(&self) -> bool {
-        matches!(self, ReadError::Refused { status: 429 | 503, .. })
+        matches!(self, ReadError::Refused { status, .. } if answer::is_refusal_for_now(*status))
     }
 
     /// Returns whether a store is at fault, rather than a device of this machine.

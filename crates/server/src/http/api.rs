@@ -1,7 +1,7 @@
-//! Requests of the page: the user, statements, the policy, the buffer, stopping a query.
+//! Requests of the page: the user, the policy, the buffer, the workers, stopping a query.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use arrow::json::ArrayWriter;
 use axum::extract::{Path, State};
@@ -9,21 +9,13 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use coscan_engine::{PolicyName, memory_bytes, registry};
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::DataFusionError;
-use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Http;
-use super::guard::Peer;
 use crate::access::{AccessError, User};
-use crate::sql::{Protocol, QueryError, Stop, shown};
-
-/// Maximum number of rows and approximate maximum number of characters of a shown result.
-const ROWS_SHOWN: usize = 1000;
-const LETTERS_SHOWN: usize = 2 << 20;
+use crate::sql::{QueryError, Stop};
 
 /// Minimum size of the buffer that the page can set.
 const BUFFER_MIN: u64 = 1 << 20;
@@ -40,6 +32,18 @@ impl IntoResponse for Refusal {
 impl Refusal {
     fn new(status: StatusCode, why: impl std::fmt::Display) -> Self {
         Refusal(status, json!({ "error": why.to_string() }))
+    }
+
+    pub(super) fn bad(why: impl std::fmt::Display) -> Self {
+        Refusal::new(StatusCode::BAD_REQUEST, why)
+    }
+
+    pub(super) fn not_found(why: impl std::fmt::Display) -> Self {
+        Refusal::new(StatusCode::NOT_FOUND, why)
+    }
+
+    pub(super) fn into_json(self) -> Value {
+        self.1
     }
 }
 
@@ -62,9 +66,10 @@ impl From<AccessError> for Refusal {
     }
 }
 
-/// The user, and the available tables and policies.
+/// The user, the addresses of other clients, and the available policies.
 pub(crate) async fn about(State(http): State<Arc<Http>>, Extension(user): Extension<User>) -> Json<Value> {
-    let tables = http.state.tables().names();
+    let config = http.state.config();
+    let ports: Vec<u16> = config.listen.iter().map(SocketAddr::port).collect();
     let policies: Vec<&str> = registry::sharing().map(|name| name.as_str()).collect();
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -72,7 +77,10 @@ pub(crate) async fn about(State(http): State<Arc<Http>>, Extension(user): Extens
         "admin": user.role.admin,
         "policies": policies,
         "memory": memory_bytes(),
-        "tables": tables.into_iter().filter(|table| user.role.sees(table)).collect::<Vec<_>>(),
+        // Without users, every name is accepted.
+        "asksWho": config.asks_who(),
+        "ports": ports,
+        "tls": config.tls_cert.is_some(),
     }))
 }
 
@@ -114,75 +122,13 @@ pub(crate) async fn workers(
     Ok(Json(json.map_err(|error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error))?))
 }
 
-/// A statement.
-#[derive(Deserialize)]
-pub(crate) struct Statement {
-    sql: String,
-}
-
-/// Runs a statement in a new session and returns the first rows of its result as text.
-pub(crate) async fn sql(
-    State(http): State<Arc<Http>>,
-    Extension(user): Extension<User>,
-    Extension(Peer(peer)): Extension<Peer>,
-    Json(statement): Json<Statement>,
-) -> Result<Json<Value>, Refusal> {
-    let started = Instant::now();
-    let session = http.state.open_session(user, Protocol::Http, Some(peer), None)?;
-    let mut results = session.query(statement.sql.trim().trim_end_matches(';')).await?;
-    let account = results.query().account().clone();
-    let schema = results.schema();
-    let column = |field: &Arc<datafusion::arrow::datatypes::Field>| json!({ "name": shown(field.name()), "type": field.data_type().to_string(), "number": field.data_type().is_numeric() });
-    let columns: Vec<Value> = schema.fields().iter().map(column).collect();
-    let (mut rows, mut letters, mut more) = (Vec::new(), 0, false);
-    while let Some(batch) = results.next().await {
-        let batch = batch?;
-        more = !add_rows(&batch, &mut rows, &mut letters)?;
-        if more {
-            break;
-        }
-    }
-    let progress = account.progress();
-    Ok(Json(json!({
-        "columns": columns, "rows": rows, "more": more, "ms": started.elapsed().as_secs_f64() * 1e3,
-        "read": progress.done.bytes_loaded, "spared": progress.done.bytes_from_buffer,
-    })))
-}
-
-/// Adds rows as text while there is room. Returns false if rows were left out.
-fn add_rows(
-    batch: &RecordBatch,
-    rows: &mut Vec<Vec<Option<String>>>,
-    letters: &mut usize,
-) -> Result<bool, Refusal> {
-    let options = FormatOptions::default().with_display_error(true);
-    let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
-    let columns = columns.collect::<Result<Vec<_>, _>>();
-    let columns = columns.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error))?;
-    // A column of nulls alone has no mask of its own.
-    let nulls: Vec<_> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
-    for row in 0..batch.num_rows() {
-        if rows.len() == ROWS_SHOWN || *letters > LETTERS_SHOWN {
-            return Ok(false);
-        }
-        let text = |(at, column): (usize, &ArrayFormatter<'_>)| {
-            let null = nulls[at].as_ref().is_some_and(|nulls| nulls.is_null(row));
-            (!null).then(|| column.value(row).to_string())
-        };
-        let cells: Vec<Option<String>> = columns.iter().enumerate().map(text).collect();
-        *letters += cells.iter().flatten().map(String::len).sum::<usize>();
-        rows.push(cells);
-    }
-    Ok(true)
-}
-
 /// Stops a query. A user may stop its own queries, and an administrator any.
 pub(crate) async fn stop(
     State(http): State<Arc<Http>>,
     Extension(user): Extension<User>,
     Path(query): Path<u64>,
 ) -> Result<Json<Value>, Refusal> {
-    let gone = || Refusal::new(StatusCode::NOT_FOUND, "this query does not run any more");
+    let gone = || Refusal::not_found("this query does not run any more");
     let query = http.state.registry().query(query).ok_or_else(gone)?;
     let own = user.owns(&query.user);
     if !own && !user.role.admin {
@@ -218,9 +164,8 @@ pub(crate) async fn policy(
     Json(wanted): Json<NewPolicy>,
 ) -> Result<Json<Value>, Refusal> {
     only_admin(&user)?;
-    let refused = |error: &dyn std::fmt::Display| Refusal::new(StatusCode::BAD_REQUEST, error);
-    let policy: PolicyName = wanted.policy.parse().map_err(|error| refused(&error))?;
-    http.state.engine().set_policy(policy).map_err(|error| refused(&error))?;
+    let policy: PolicyName = wanted.policy.parse().map_err(Refusal::bad)?;
+    http.state.engine().set_policy(policy).map_err(Refusal::bad)?;
     http.state.audit().write("policy", &user.name, &[("policy", policy.as_str().into())]);
     Ok(Json(json!({ "policy": policy.as_str() })))
 }
@@ -238,12 +183,11 @@ pub(crate) async fn buffer(
     Json(wanted): Json<NewBuffer>,
 ) -> Result<Json<Value>, Refusal> {
     only_admin(&user)?;
-    let refused = |error: &dyn std::fmt::Display| Refusal::new(StatusCode::BAD_REQUEST, error);
     let most = memory_bytes();
     if !(BUFFER_MIN..=most).contains(&wanted.bytes) {
-        return Err(refused(&format!("the buffer must have {BUFFER_MIN} to {most} bytes")));
+        return Err(Refusal::bad(format!("the buffer must have {BUFFER_MIN} to {most} bytes")));
     }
-    http.state.engine().set_buffer(wanted.bytes).map_err(|error| refused(&error))?;
+    http.state.engine().set_buffer(wanted.bytes).map_err(Refusal::bad)?;
     http.state.audit().write("buffer", &user.name, &[("bytes", wanted.bytes.into())]);
     Ok(Json(json!({ "bytes": wanted.bytes })))
 }

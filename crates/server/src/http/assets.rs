@@ -32,6 +32,12 @@ files! {
     "/loads.js", SCRIPT, "loads.js";
     "/queries.js", SCRIPT, "queries.js";
     "/ledger.js", SCRIPT, "ledger.js";
+    "/start.js", SCRIPT, "start.js";
+    "/finished.js", SCRIPT, "finished.js";
+    "/savings.js", SCRIPT, "savings.js";
+    "/plan.js", SCRIPT, "plan.js";
+    "/chart.js", SCRIPT, "chart.js";
+    "/complete.js", SCRIPT, "complete.js";
     "/box.js", SCRIPT, "box.js";
     "/controls.js", SCRIPT, "controls.js";
     "/workers.js", SCRIPT, "workers.js";

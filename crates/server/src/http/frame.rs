@@ -7,15 +7,16 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use coscan_datafusion::result_taken_from;
 use coscan_engine::{Observation, PartView, QueryProgress, ScanView, TableView};
 use serde_json::{Value, json};
 
 use super::estimate::{Estimate, Left};
+use super::operators::Working;
 use crate::access::User;
-use crate::sql::RunningQuery;
+use crate::sql::{Finished, RunningQuery};
 
 /// Longer statements are cut.
 const SQL_SHOWN: usize = 2000;
@@ -58,6 +59,8 @@ pub(crate) struct QueryFrame {
     tables: Vec<u32>,
     taken_from: Option<u64>,
     left: Option<Left>,
+    /// After its scans: the operator that works, and the rows that it made.
+    works: Option<(String, usize)>,
 }
 
 impl Frame {
@@ -153,8 +156,15 @@ fn write_runs(parts: &[PartView], json: &mut String) {
 }
 
 impl QueryFrame {
-    pub(crate) fn new(query: &RunningQuery, scans: &[ScanView], estimate: &mut Estimate) -> Self {
+    pub(crate) fn new(
+        query: &RunningQuery,
+        scans: &[ScanView],
+        estimate: &mut Estimate,
+        working: &mut Working,
+    ) -> Self {
         let progress = query.account().progress();
+        let left = progress.chunks_wanted.saturating_sub(progress.done.chunks_delivered);
+        let plan = query.plan().filter(|_| left == 0);
         let elapsed = query.started.elapsed();
         let own = scans.iter().filter(|scan| scan.query == Some(query.id));
         let mut tables: Vec<u32> = own.clone().map(|scan| scan.table).collect();
@@ -175,6 +185,7 @@ impl QueryFrame {
             tables,
             taken_from: query.plan().and_then(result_taken_from),
             left: estimate.note(elapsed, progress.done.chunks_delivered, progress.chunks_wanted),
+            works: plan.and_then(|plan| working.look(plan)),
             progress,
         }
     }
@@ -188,7 +199,7 @@ impl QueryFrame {
             "read": done.bytes_loaded, "spared": done.bytes_from_buffer,
             "waited": millis(done.wait_time), "waiting": millis(self.waiting),
             "ready": self.ready, "coming": self.on_their_way, "tables": self.tables,
-            "from": self.taken_from, "left": self.left.map(|left| [millis(left.least), millis(left.most)]),
+            "from": self.taken_from, "works": self.works, "left": self.left.map(|left| [millis(left.least), millis(left.most)]),
         });
         if first && let Some(fields) = json.as_object_mut() {
             let shown = user.role.admin || user.owns(&self.user);
@@ -208,8 +219,29 @@ pub(crate) struct Sent {
     queries: HashSet<u64>,
 }
 
-/// A frame for a user, without the parts in `sent`. `loads` are those since the last frame.
-pub(crate) fn message(frame: &Frame, user: &User, sent: &mut Sent, loads: &[Value]) -> String {
+/// A finished statement, for a user.
+pub(crate) fn finished(of: &Finished, user: &User) -> Value {
+    let shown = user.role.admin || user.owns(&of.user);
+    let sql: String = of.sql.chars().take(SQL_SHOWN).collect();
+    let ended_at = of.started_at + of.took;
+    let ended_at = ended_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let error = of.error.as_ref().map(|(code, text)| if shown { text.as_str() } else { code });
+    json!({
+        "id": of.id, "user": of.user, "sql": shown.then_some(sql), "protocol": of.protocol.as_str(),
+        "policy": of.policy, "ended": millis(ended_at), "took": millis(of.took), "rows": of.rows,
+        "read": of.read, "spared": of.spared, "error": error,
+    })
+}
+
+/// What happened since the last frame, for a user.
+#[derive(Default)]
+pub(crate) struct News {
+    pub(crate) loads: Vec<Value>,
+    pub(crate) finished: Vec<Value>,
+}
+
+/// A frame for a user, without the parts in `sent`.
+pub(crate) fn message(frame: &Frame, user: &User, sent: &mut Sent, news: &News) -> String {
     let visible: Vec<&TableFrame> = frame.tables.iter().filter(|table| user.role.sees(&table.name)).collect();
     let mut text =
         format!("{{{},\"all\":{}", frame.head, json!(visible.iter().map(|t| t.id).collect::<Vec<_>>()));
@@ -229,7 +261,7 @@ pub(crate) fn message(frame: &Frame, user: &User, sent: &mut Sent, loads: &[Valu
         separator = ",";
     }
     sent.queries = frame.queries.iter().map(|query| query.id).collect();
-    let _ = write!(text, "],\"points\":{}}}", json!(loads));
+    let _ = write!(text, "],\"points\":{},\"finished\":{}}}", json!(news.loads), json!(news.finished));
     text
 }
 

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::estimate::Estimate;
 use super::frame::{Frame, QueryFrame};
+use super::operators::Working;
 use crate::state::{SharedState, State};
 
 /// The interval.
@@ -47,9 +48,14 @@ impl Watch {
     /// The SQL names of the engine's tables, by number.
     pub(crate) fn table_names(&self) -> HashMap<u32, String> {
         let Some(state) = self.state.upgrade() else { return HashMap::new() };
-        let locations = state.tables().locations();
+        let names = Names(state.tables().locations());
         let tables = state.engine().observe(PARTS_MAX).tables.into_iter();
-        tables.map(|table| (table.id, name_of(&table.file, &locations))).collect()
+        tables.map(|table| (table.id, names.of(&table.file))).collect()
+    }
+
+    /// The SQL names of tables by their files.
+    pub(crate) fn names(&self) -> Names {
+        Names(self.state.upgrade().map_or_else(Vec::new, |state| state.tables().locations()))
     }
 
     /// Adds a browser. `None` if there are too many.
@@ -69,7 +75,7 @@ impl Watch {
 async fn look(state: Weak<State>, frames: Arc<watch::Sender<Option<Arc<Frame>>>>, looking: Arc<Mutex<bool>>) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut estimates: HashMap<u64, Estimate> = HashMap::new();
+    let mut estimates: HashMap<u64, (Estimate, Working)> = HashMap::new();
     let mut idle = 0;
     loop {
         ticks.tick().await;
@@ -90,16 +96,17 @@ async fn look(state: Weak<State>, frames: Arc<watch::Sender<Option<Arc<Frame>>>>
     }
 }
 
-fn frame(state: &State, before: Option<&Frame>, estimates: &mut HashMap<u64, Estimate>) -> Frame {
+fn frame(state: &State, before: Option<&Frame>, estimates: &mut HashMap<u64, (Estimate, Working)>) -> Frame {
     let seen = state.engine().observe(PARTS_MAX);
     let queries: Vec<_> = state.registry().queries();
     estimates.retain(|id, _| queries.iter().any(|query| query.id == *id));
-    let queries = queries
-        .iter()
-        .map(|query| QueryFrame::new(query, &seen.scans, estimates.entry(query.id).or_default()));
+    let queries = queries.iter().map(|query| {
+        let (estimate, working) = estimates.entry(query.id).or_default();
+        QueryFrame::new(query, &seen.scans, estimate, working)
+    });
     let queries = queries.collect();
-    let locations = state.tables().locations();
-    Frame::new(seen, before, |file| name_of(file, &locations), queries)
+    let names = Names(state.tables().locations());
+    Frame::new(seen, before, |file| names.of(file), queries)
 }
 
 /// Returns true if no query runs and no table changed.
@@ -107,6 +114,16 @@ fn is_idle(frame: &Frame, before: Option<&Frame>) -> bool {
     let tables = |frame: &Frame| frame.tables.iter().map(|t| (t.id, t.version)).collect::<Vec<_>>();
     frame.queries.is_empty()
         && before.is_some_and(|before| before.queries.is_empty() && tables(before) == tables(frame))
+}
+
+/// The names of tables, and their locations.
+pub(crate) struct Names(Vec<(String, Option<String>)>);
+
+impl Names {
+    /// The SQL name of the table that this file belongs to.
+    pub(crate) fn of(&self, file: &str) -> String {
+        name_of(file, &self.0)
+    }
 }
 
 /// The SQL name of the table that a file belongs to: the table whose location is the longest prefix of the file's

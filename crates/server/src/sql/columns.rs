@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 
 use super::catalog::Visible;
 use super::pg_catalog::table_of;
+use crate::values::is_json;
 
 /// Offset that PostgreSQL adds to precision and scale in a type's modifier.
 const MODIFIER_OFFSET: i32 = 4;
@@ -200,6 +201,24 @@ pub(super) fn type_names(data_type: &DataType) -> (String, String) {
         other => other,
     };
     (long.to_owned(), short.clone())
+}
+
+/// A column's type as a person reads it: with its digits, and without `without time zone`.
+pub(crate) fn type_shown(field: &Field) -> String {
+    if is_json(field) {
+        return "json".to_owned();
+    }
+    match field.data_type() {
+        DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
+            format!("{}[]", type_shown(of))
+        }
+        DataType::Struct(_) => "record".to_owned(),
+        of => match (digits(of), type_names(of)) {
+            (Some((precision, scale)), _) => format!("numeric({precision},{scale})"),
+            (None, (_, short)) if short.starts_with("time") => short,
+            (None, (long, _)) => long,
+        },
+    }
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ mod watched;
 mod work;
 mod zone;
 
-pub(crate) use columns::modifier;
+pub(crate) use columns::{modifier, type_shown};
 pub(crate) use dialect::{bytea, check_collations, compared, in_rows};
 pub use error::{More, QueryError};
 pub(crate) use explain::columns as result_columns;

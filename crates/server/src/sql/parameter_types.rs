@@ -49,7 +49,7 @@ fn type_of(parameter: &Placeholder) -> Option<&DataType> {
     parameter.field.as_ref().map(|field| field.data_type()).filter(|of| !of.is_null())
 }
 
-/// The type of an untyped parameter beside an operand of this type. `None` leaves the type to the query engine, which
+/// The type of an untyped operand beside an operand of this type. `None` leaves the type to the query engine, which
 /// takes that of the operand.
 ///
 /// # Errors
@@ -133,14 +133,15 @@ pub(super) async fn plan(
     statement: Statement,
     mut stated: Vec<Option<DataType>>,
 ) -> Result<LogicalPlan> {
-    let rounds = if has_parameters(&statement) { ROUNDS_MAX } else { 0 };
-    for _ in 0..rounds {
+    let mut rounds = if has_parameters(&statement) { ROUNDS_MAX } else { 0 };
+    loop {
         let plan = once(state, statement.clone(), stated.clone()).await?;
-        if !infer(&plan, &mut stated)? {
+        if rounds == 0 || !infer(&plan, &mut stated)? {
+            check_outer_aggregates(&plan)?;
             return Ok(plan);
         }
+        rounds -= 1;
     }
-    once(state, statement, stated).await
 }
 
 async fn once(
@@ -148,9 +149,7 @@ async fn once(
     statement: Statement,
     stated: Vec<Option<DataType>>,
 ) -> Result<LogicalPlan> {
-    let plan = plan_with_types(state, statement, stated, Arc::new(CatalogTypes)).await?;
-    check_outer_aggregates(&plan)?;
-    with_typed_constants(plan)
+    with_typed_constants(plan_with_types(state, statement, stated, Arc::new(CatalogTypes)).await?)
 }
 
 fn has_parameters(statement: &Statement) -> bool {
@@ -216,8 +215,13 @@ impl Found {
         }
         if let Expr::Placeholder(parameter) = expr
             && type_of(parameter).is_none()
-            && let (Ok(at), Some(of)) = (position(&parameter.id), usual(of))
         {
+            self.put(parameter, of);
+        }
+    }
+
+    fn put(&mut self, parameter: &Placeholder, of: &DataType) {
+        if let (Ok(at), Some(of)) = (position(&parameter.id), usual(of)) {
             self.0.entry(at).or_insert(of);
         }
     }
@@ -300,8 +304,7 @@ impl Found {
             if let Expr::Placeholder(parameter) = expr
                 && type_of(parameter).is_none_or(|now| usual(now) != usual(&of))
             {
-                let untyped = Placeholder::new_with_field(parameter.id.clone(), None);
-                self.add(&Expr::Placeholder(untyped), &of);
+                self.put(parameter, &of);
             }
         }
     }

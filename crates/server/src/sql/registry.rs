@@ -280,6 +280,10 @@ pub struct Finished {
     pub rows: u64,
     /// Bytes of these rows.
     pub bytes: u64,
+    /// Bytes that were read for its scans.
+    pub read: u64,
+    /// Bytes that its scans got without a read of their own.
+    pub spared: u64,
     /// PostgreSQL's code and the message of its error. `None` after success.
     pub error: Option<(&'static str, String)>,
 }
@@ -292,8 +296,15 @@ pub struct Registry {
     next: AtomicU64,
     sessions: Mutex<BTreeMap<u64, Weak<SessionEntry>>>,
     queries: Mutex<BTreeMap<u64, Arc<RunningQuery>>>,
-    recent: Mutex<VecDeque<Finished>>,
+    recent: Mutex<Recent>,
     observers: RwLock<Vec<Observer>>,
+}
+
+/// The last finished statements, oldest first, and the number of all.
+#[derive(Default)]
+struct Recent {
+    statements: VecDeque<Arc<Finished>>,
+    ended: u64,
 }
 
 impl std::fmt::Debug for Registry {
@@ -322,9 +333,13 @@ impl Registry {
         lock(&self.queries).get(&id).cloned()
     }
 
-    /// The last finished statements, oldest first.
-    pub fn recent(&self) -> Vec<Finished> {
-        lock(&self.recent).iter().cloned().collect()
+    /// The statements that finished from number `from` on, counted from zero, as far as they are remembered, oldest
+    /// first; and the number of the next one.
+    pub fn finished_since(&self, from: u64) -> (Vec<Arc<Finished>>, u64) {
+        let recent = lock(&self.recent);
+        let first = recent.ended - recent.statements.len() as u64;
+        let known = usize::try_from(from.saturating_sub(first)).unwrap_or(usize::MAX);
+        (recent.statements.iter().skip(known).cloned().collect(), recent.ended)
     }
 
     /// Adds an observer, called for every finished statement with its plan, if it had one. It must not block.
@@ -412,9 +427,10 @@ impl Registry {
         query
     }
 
-    pub(crate) fn end(&self, query: &RunningQuery, error: Option<(&'static str, String)>) -> Finished {
+    pub(crate) fn end(&self, query: &RunningQuery, error: Option<(&'static str, String)>) -> Arc<Finished> {
         lock(&self.queries).remove(&query.id);
-        let finished = Finished {
+        let done = query.account().progress().done;
+        let finished = Arc::new(Finished {
             id: query.id,
             user: query.user.clone(),
             protocol: query.protocol,
@@ -424,15 +440,18 @@ impl Registry {
             took: query.started.elapsed(),
             rows: query.rows(),
             bytes: query.bytes(),
+            read: done.bytes_loaded,
+            spared: done.bytes_from_buffer,
             error,
-        };
+        });
         let observers = self.observers.read().unwrap_or_else(PoisonError::into_inner);
         observers.iter().for_each(|observer| observer(&finished, query.plan.get()));
         let mut recent = lock(&self.recent);
-        if recent.len() == RECENT {
-            recent.pop_front();
+        if recent.statements.len() == RECENT {
+            recent.statements.pop_front();
         }
-        recent.push_back(finished.clone());
+        recent.statements.push_back(finished.clone());
+        recent.ended += 1;
         finished
     }
 }

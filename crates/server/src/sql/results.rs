@@ -102,7 +102,7 @@ impl Ending {
                 ("session", self.session.id.into()),
                 ("protocol", finished.protocol.as_str().into()),
                 ("peer", self.session.peer.map(|peer| peer.to_string()).into()),
-                ("sql", finished.sql.into()),
+                ("sql", finished.sql.as_str().into()),
                 ("prepared", self.prepared.take().into()),
                 ("rows", finished.rows.into()),
                 ("took_ms", took_ms.into()),

@@ -569,6 +569,13 @@ impl Session {
         options.set("datafusion.execution.time_zone", zone).map_err(QueryError::from)
     }
 
+    /// Runs the following statements without the scan engine.
+    pub(crate) fn share_nothing(&self) -> Result<(), QueryError> {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        state.config_mut().options_mut().set("coscan.enabled", "false").map_err(QueryError::from)
+    }
+
     /// The settings of the query engine.
     pub(crate) fn options(&self) -> Arc<ConfigOptions> {
         Arc::clone(self.context.state_ref().read().config().options())

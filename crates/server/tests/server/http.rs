@@ -46,7 +46,7 @@ fn table(folder: &Path, name: &str) -> String {
 
 /// A server with two tables; `ann` sees one of them, `root` is an administrator.
 struct World {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     server: Server,
     router: Router,
 }
@@ -80,7 +80,7 @@ impl World {
             .unwrap();
         let server = Server::start(config, coscan).await.unwrap();
         let router = http::router(server.state().clone());
-        World { _folder: folder, server, router }
+        World { folder, server, router }
     }
 
     async fn send(&self, request: Request<Body>) -> Response<Body> {
@@ -149,13 +149,26 @@ fn signed(user: &str, request: axum::http::request::Builder) -> axum::http::requ
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_shown_without_a_password() {
     let world = World::new(true).await;
-    let paths = ["/", "/page.js", "/map.js", "/api/about", "/api/events", "/api/needed/1", "/metrics"];
+    let paths = [
+        "/",
+        "/page.js",
+        "/map.js",
+        "/api/about",
+        "/api/tables",
+        "/api/history",
+        "/api/events",
+        "/api/needed/1",
+        "/metrics",
+    ];
     for path in paths {
         let (status, text) = world.get("", path).await;
         assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}");
         assert!(!text.contains("seen"), "{path}: {text}");
     }
-    assert_eq!(world.post("", "/api/sql", json!({ "sql": "SELECT 1" })).await.0, StatusCode::UNAUTHORIZED);
+    for path in ["/api/sql", "/api/plan", "/api/samples"] {
+        let (status, _) = world.post("", path, json!({ "sql": "SELECT 1" })).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}");
+    }
     let wrong =
         Request::get("/").header(header::AUTHORIZATION, format!("Basic {}", STANDARD.encode("ann:guess")));
     let response = world.send(wrong.body(Body::empty()).unwrap()).await;
@@ -263,6 +276,115 @@ async fn statements_run_with_the_rights_of_their_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tables_are_those_of_the_user_with_their_sizes() {
+    let world = World::new(true).await;
+    let tables = |text: String| serde_json::from_str::<Vec<Value>>(&text).unwrap();
+    let own = tables(world.get("ann", "/api/tables").await.1);
+    let [table] = own.as_slice() else { panic!("{own:?}") };
+    let bytes = std::fs::metadata(world.folder.path().join("seen.parquet")).unwrap().len();
+    assert_eq!(table["name"], "seen");
+    assert_eq!(
+        (&table["rows"], &table["bytes"], &table["files"]),
+        (&json!(72_000), &json!(bytes), &json!(1))
+    );
+    assert_eq!(table["columns"], json!([{ "name": "seen_n", "type": "bigint" }]));
+    assert_eq!(tables(world.get("root", "/api/tables").await.1).len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn samples_share_the_reads_of_one_table() {
+    let world = World::new(true).await;
+    let (status, answer) = world.post("ann", "/api/samples", json!({ "table": "hidden" })).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{answer}");
+    let (status, answer) = world.post("ann", "/api/samples", json!({})).await;
+    assert_eq!((status, &answer["table"]), (StatusCode::OK, &json!("seen")), "{answer}");
+    let statements = answer["statements"].as_array().unwrap();
+    let texts: std::collections::HashSet<&str> =
+        statements.iter().map(|of| of["sql"].as_str().unwrap()).collect();
+    assert_eq!(texts.len(), 8, "{texts:?}");
+    let sum = |name: &str| -> u64 {
+        statements.iter().map(|of| of["outcome"][name].as_u64().expect("no error")).sum()
+    };
+    // Read once, and not eight times.
+    let file = std::fs::metadata(world.folder.path().join("seen.parquet")).unwrap().len();
+    assert!(sum("read") <= file && sum("read") + sum("spared") > 6 * file, "{answer}");
+    for sql in texts {
+        assert_eq!(world.sql("ann", sql).await.0, StatusCode::OK, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_runs_without_sharing_if_it_is_asked_to() {
+    let world = World::new(true).await;
+    let sql = "SELECT sum(seen_n) FROM seen";
+    let (status, alone) = world.post("ann", "/api/sql", json!({ "sql": sql, "shared": false })).await;
+    assert_eq!(status, StatusCode::OK, "{alone}");
+    let loads = world.server.state().engine().stats().loads;
+    let (_, shared) = world.sql("ann", sql).await;
+    assert_eq!((loads, &alone["rows"]), (0, &shared["rows"]));
+    let read = |answer: &Value| answer["read"].as_f64().unwrap();
+    assert!((0.9..1.1).contains(&(read(&alone) / read(&shared))), "{alone} {shared}");
+    assert_eq!(alone["spared"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_tell_their_rows_and_work_and_hide_paths() {
+    let world = World::new(true).await;
+    let sql = "SELECT seen_n % 7, count(*) FROM seen GROUP BY 1";
+    let (status, answer) = world.post("ann", "/api/plan", json!({ "sql": sql })).await;
+    assert_eq!((status, &answer["rows"]), (StatusCode::OK, &json!(13)), "{answer}");
+    let operators = answer["operators"].as_array().unwrap();
+    let scan = operators.iter().find(|of| of["detail"].as_str().unwrap().contains("CScan")).unwrap();
+    assert_eq!((&scan["table"], &scan["rows"]), (&json!("seen"), &json!(72_000)), "{scan}");
+    assert!(scan["read"].as_u64().unwrap() > 0 && scan["depth"].as_u64().unwrap() > 0, "{scan}");
+    assert_eq!(scan["counters"]["chunks_delivered"], CHUNKS.to_string());
+    assert!(operators.iter().any(|of| of["ms"].as_f64().unwrap() > 0.0));
+    let folder = world.folder.path().to_str().unwrap().trim_start_matches('/');
+    assert!(!answer.to_string().contains(folder), "{answer}");
+    let (_, answer) = world.post("root", "/api/plan", json!({ "sql": sql })).await;
+    assert!(answer.to_string().contains(folder), "{answer}");
+    assert!(
+        world.post("ann", "/api/plan", json!({ "sql": "SELECT * FROM hidden" })).await.0.is_client_error()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_and_types_are_those_of_postgres() {
+    let world = World::new(true).await;
+    let sql = "SELECT TIMESTAMP '2024-01-02 03:04:05' AS t, 1.50 AS d, true AS b, '{}'::json AS j, ARRAY[1, 2] AS a, \
+               1e300::float8 AS f";
+    let (_, answer) = world.sql("ann", sql).await;
+    let types: Vec<&str> =
+        answer["columns"].as_array().unwrap().iter().map(|column| column["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["timestamp", "numeric(3,2)", "boolean", "json", "bigint[]", "double precision"]);
+    assert_eq!(answer["rows"], json!([["2024-01-02 03:04:05", "1.50", "t", "{}", "{1,2}", "1e+300"]]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finished_statements_are_told_once_and_in_short_to_others() {
+    let world = World::new(true).await;
+    assert_eq!(world.sql("bob", "SELECT 'private', count(*) FROM seen").await.0, StatusCode::OK);
+    assert!(world.sql("bob", "SELECT 'private'::integer").await.0.is_client_error());
+    let told = async |user: &str| -> Vec<Value> {
+        let messages = world.watch(user, |message| message["finished"].as_array().is_some()).await;
+        messages.iter().flat_map(|message| message["finished"].as_array().unwrap().clone()).collect()
+    };
+    let own = told("bob").await;
+    let [first, second] = own.as_slice() else { panic!("{own:?}") };
+    assert_eq!((&first["rows"], &first["error"]), (&json!(1), &Value::Null));
+    assert_eq!(first["sql"], "SELECT 'private', count(*) FROM seen");
+    assert!(second["error"].as_str().unwrap().contains("private"), "{second}");
+    let others = told("ann").await;
+    assert_eq!(others.len(), 2);
+    assert!(!json!(others).to_string().contains("private"), "{others:?}");
+    assert_eq!(others[1]["error"], "22P02", "the code alone");
+    assert_eq!(told("root").await, own);
+    let (_, text) = world.get("ann", "/api/history").await;
+    let history: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(history["spans"][0]["policy"], "relevance");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_administrators_change_the_engine() {
     let world = World::new(true).await;
     let engine = world.server.state().engine().clone();
@@ -321,7 +443,7 @@ async fn who_watches_sees_tables_queries_and_loads() {
     };
     assert!(
         cells(last).iter().all(|code| code & 3 >= 2 && code >> 3 == 0),
-        "all in memory, wanted by nobody"
+        "all in memory, and no scan wants them"
     );
     let wanted = tables.iter().any(|table| cells(table).iter().any(|code| code >> 3 == 1));
     let coming = tables.iter().any(|table| cells(table).iter().any(|code| code & 3 == 1));

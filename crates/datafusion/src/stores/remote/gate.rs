@@ -7,7 +7,7 @@
 //! wait in the order in which they came.
 //!
 //! The engine's reads do not wait here, because the engine finds their number by its own rule. Their refusals
-//! count here, too.
+//! close the gate while the store asks for it, and do not change the limit.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -76,28 +76,36 @@ impl Gate {
         lock(&self.state).answered
     }
 
-    /// Notes an answer to a request that was sent at that time.
-    pub(super) fn answer(&self, sent: Instant) {
+    /// Notes an answer to any request of the store.
+    pub(super) fn answer(&self) {
+        lock(&self.state).answered += 1;
+    }
+
+    /// Closes the gate for the time that the store asks for.
+    pub(super) fn close(&self, asked: Duration) {
         let mut state = lock(&self.state);
-        state.answered += 1;
+        state.closed_until = state.closed_until.max(Instant::now() + asked.min(CLOSED_MAX));
+    }
+}
+
+impl Pass<'_> {
+    /// Notes an answer to this request, which was sent at that time.
+    pub(super) fn answer(&self, sent: Instant) {
+        let mut state = lock(&self.gate.state);
         if state.rule.answer(sent) {
             match state.owed {
-                0 => self.free.add_permits(1),
+                0 => self.gate.free.add_permits(1),
                 _ => state.owed -= 1,
             }
         }
     }
 
-    /// Notes a refusal, and the wait that the store asks for.
-    pub(super) fn refuse(&self, sent: Instant, asked: Option<Duration>) {
-        let now = Instant::now();
-        let mut state = lock(&self.state);
-        if let Some(asked) = asked {
-            state.closed_until = state.closed_until.max(now + asked.min(CLOSED_MAX));
-        }
+    /// Notes the refusal of this request, which was sent at that time.
+    pub(super) fn refuse(&self, sent: Instant) {
+        let mut state = lock(&self.gate.state);
         let in_progress = state.sent;
-        let less = state.rule.refuse(now, sent, in_progress);
-        state.owed += less - self.free.forget_permits(less);
+        let less = state.rule.refuse(Instant::now(), sent, in_progress);
+        state.owed += less - self.gate.free.forget_permits(less);
     }
 }
 
@@ -232,17 +240,27 @@ mod tests {
         let gate = Gate::new();
         let sent = Instant::now();
         let passes = [gate.enter().await, gate.enter().await, gate.enter().await];
-        gate.refuse(sent, None);
+        passes[0].refuse(sent);
         let waiting = tokio::time::timeout(Duration::from_millis(20), gate.enter());
         assert!(waiting.await.is_err(), "two may be in progress, and three are");
         drop(passes);
         let two = [gate.enter().await, gate.enter().await];
         assert!(tokio::time::timeout(Duration::from_millis(20), gate.enter()).await.is_err());
-        (0..2 * GROWTH).for_each(|_| gate.answer(Instant::now()));
+        (0..2 * GROWTH).for_each(|_| two[0].answer(Instant::now()));
         let three = gate.enter().await;
         drop((two, three));
-        gate.refuse(sent, Some(Duration::from_secs(1)));
+        gate.close(Duration::from_secs(1));
         assert!(tokio::time::timeout(Duration::from_millis(20), gate.enter()).await.is_err(), "closed");
-        assert_eq!(gate.answered(), 2 * GROWTH as u64);
+    }
+
+    #[tokio::test]
+    async fn refusals_of_other_requests_close_the_gate_and_leave_the_limit() {
+        let gate = Gate::new();
+        gate.close(Duration::from_millis(1));
+        let mut passes = Vec::new();
+        for _ in 0..MOST {
+            passes.push(gate.enter().await);
+        }
+        assert!(tokio::time::timeout(Duration::from_millis(20), gate.enter()).await.is_err());
     }
 }

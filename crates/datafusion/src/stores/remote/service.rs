@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use coscan_engine::{Answer, may_be_repeated};
+use coscan_engine::{Answer, is_refusal_for_now, may_be_repeated};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
 };
@@ -93,14 +93,16 @@ impl HttpService for RepeatingService {
                     let status = response.status().as_u16();
                     let noting = answer.as_ref().into_iter().chain(noted.as_ref().map(|noted| &*noted.0));
                     noting.for_each(|answer| answer.note(status, asked));
-                    (may_be_repeated(status), asked, is_refusal(status))
+                    (may_be_repeated(status), asked, is_refusal_for_now(status))
                 }
                 Err(error) => (is_passing(error), None, false),
             };
             if refused {
-                self.gate.refuse(sent, asked);
+                pass.iter().for_each(|pass| pass.refuse(sent));
+                asked.into_iter().for_each(|asked| self.gate.close(asked));
             } else if outcome.is_ok() {
-                self.gate.answer(sent);
+                self.gate.answer();
+                pass.iter().for_each(|pass| pass.answer(sent));
             }
             drop(pass);
             let counts = !refused || self.gate.answered() == answered;
@@ -115,9 +117,7 @@ impl HttpService for RepeatingService {
                     Ok(answer) if of_machine && !answer.status().is_success() => {
                         Ok(answer.map(|_| NO_ACCESS.to_owned().into()))
                     }
-                    Err(error) if of_machine => {
-                        Err(HttpError::new(error.kind(), NoAccess(with_causes(error))))
-                    }
+                    Err(error) if of_machine => Err(with_advice(NO_ACCESS, error)),
                     Ok(answer) if answer.status().is_client_error() || answer.status().is_server_error() => {
                         in_short(answer).await
                     }
@@ -129,11 +129,6 @@ impl HttpService for RepeatingService {
             taken += if counts { pause } else { Duration::ZERO };
         }
     }
-}
-
-/// Returns whether the store has more requests than it takes.
-fn is_refusal(status: u16) -> bool {
-    matches!(status, 429 | 503)
 }
 
 /// Returns whether another connection may succeed. Writes do not come here, because they have a client of
@@ -154,41 +149,36 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     std::iter::successors(error.source(), |&cause| cause.source())
 }
 
-/// An error that shows its causes, of which `reqwest` shows only the first.
+/// An error that shows its causes, of which `reqwest` shows only the first, behind what to do.
 #[derive(Debug)]
-struct Caused(HttpError);
+struct Caused {
+    advice: &'static str,
+    error: HttpError,
+}
 
 impl fmt::Display for Caused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let causes: Vec<String> = causes(&self.0).map(ToString::to_string).collect();
-        f.write_str(&causes.join(": "))
+        let causes: Vec<String> = causes(&self.error).map(ToString::to_string).collect();
+        let causes = causes.join(": ");
+        match self.advice {
+            "" => f.write_str(&causes),
+            advice => write!(f, "{advice} ({causes})"),
+        }
     }
 }
 
 impl Error for Caused {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
+        self.error.source()
     }
 }
 
 fn with_causes(error: HttpError) -> HttpError {
-    HttpError::new(error.kind(), Caused(error))
+    with_advice("", error)
 }
 
-/// The error of a machine that does not know its role.
-#[derive(Debug)]
-struct NoAccess(HttpError);
-
-impl fmt::Display for NoAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{NO_ACCESS} ({})", self.0)
-    }
-}
-
-impl Error for NoAccess {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
-    }
+fn with_advice(advice: &'static str, error: HttpError) -> HttpError {
+    HttpError::new(error.kind(), Caused { advice, error })
 }
 
 /// Cuts the XML of a refusal, which may have several kilobytes, to its code and message.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::functions::datetime::date_part;
@@ -101,38 +101,41 @@ fn is_part(expr: &Expr) -> bool {
     }
 }
 
-fn is_text(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(value, _) if value.try_as_str().flatten().is_some())
+/// The text of a constant.
+fn text_of(expr: &Expr) -> Option<&str> {
+    let Expr::Literal(value, _) = expr else { return None };
+    value.try_as_str().flatten()
 }
 
-/// The type of a text constant that is an operand of arithmetic beside another type: `n + '2'`, `at - '2024-01-01'`,
-/// `at + '1 day'`.
-fn read_as(op: &BinaryOperator, constant: &Expr, beside: &DataType) -> Option<DataType> {
-    let Expr::Literal(value, _) = constant else { return None };
-    let digits = value.try_as_str()??;
-    match (op, beside) {
-        (BinaryOperator::And | BinaryOperator::Or, _) => Some(DataType::Boolean),
-        (BinaryOperator::Multiply | BinaryOperator::Divide, DataType::Interval(_)) => Some(DataType::Float64),
-        (BinaryOperator::Plus, DataType::Timestamp(..)) => {
-            Some(DataType::Interval(IntervalUnit::MonthDayNano))
+/// The type of an operand that has none of its own, beside an operand of this type: an untyped parameter, or a text
+/// constant such as in `n + '2'`, `at - '2024-01-01'`, `at + '1 day'`.
+///
+/// # Errors
+///
+/// If several operators fit.
+fn type_of_unknown(
+    op: &BinaryOperator,
+    unknown: &Expr,
+    other: &DataType,
+    is_left: bool,
+) -> Result<Option<DataType>> {
+    use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus, StringConcat};
+    let of_operator = || beside(op, other, is_left).map_err(external);
+    if is_untyped(unknown) {
+        return of_operator();
+    }
+    let Some(text) = text_of(unknown) else { return Ok(None) };
+    match (op, other) {
+        (Plus | Minus | Multiply | Divide | Modulo, _) if other.is_integer() || other.is_floating() => {
+            Ok(Some(other.clone()))
         }
-        (BinaryOperator::Minus, DataType::Timestamp(..) | DataType::Date32) => Some(beside.clone()),
-        (
-            BinaryOperator::Plus
-            | BinaryOperator::Minus
-            | BinaryOperator::Multiply
-            | BinaryOperator::Divide
-            | BinaryOperator::Modulo,
-            beside,
-        ) if beside.is_integer() || beside.is_floating() => Some(beside.clone()),
-        (
-            BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply | BinaryOperator::Divide,
-            DataType::Decimal128(..),
-        ) => {
-            let digits = digits.trim().split_once('.').map_or(0, |(_, digits)| digits.len());
-            Some(DataType::Decimal128(38, i8::try_from(digits).ok().filter(|digits| *digits <= 20)?))
+        (Plus | Minus | Multiply | Divide, DataType::Decimal128(..)) => {
+            let digits = text.trim().split_once('.').map_or(0, |(_, digits)| digits.len());
+            let digits = i8::try_from(digits).ok().filter(|digits| *digits <= 20);
+            Ok(digits.map(|digits| DataType::Decimal128(38, digits)))
         }
-        _ => None,
+        (StringConcat, _) => Ok(None),
+        _ => of_operator(),
     }
 }
 
@@ -159,30 +162,18 @@ impl ExprPlanner for Postgres {
         };
         let (of_left, of_right) = match (is_untyped(&expr.left), is_untyped(&expr.right)) {
             (true, true) => (of_both(&expr.op), of_both(&expr.op)),
-            (true, false) => (beside(&expr.op, &right, true).map_err(external)?, None),
-            (false, true) => (None, beside(&expr.op, &left, false).map_err(external)?),
-            (false, false) => (None, None),
+            _ => (
+                type_of_unknown(&expr.op, &expr.left, &right, true)?,
+                type_of_unknown(&expr.op, &expr.right, &left, false)?,
+            ),
         };
         if of_left.is_some() || of_right.is_some() {
-            expr.left = of_left.map_or(expr.left.clone(), |of| bound(&expr.left, of));
-            expr.right = of_right.map_or(expr.right.clone(), |of| bound(&expr.right, of));
-            return self.plan_binary_op(expr, schema);
-        }
-        if expr.op == BinaryOperator::Plus && (is_text(&expr.left) || is_text(&expr.right)) {
-            // Both an integer and an interval can be added to a date.
-            beside(&expr.op, if is_text(&expr.left) { &right } else { &left }, is_text(&expr.left))
-                .map_err(external)?;
-        }
-        if is_interval(&left)
-            && let Some(factor) = read_as(&expr.op, &expr.right, &left)
-        {
-            expr.right = cast(expr.right, factor);
-            return self.plan_binary_op(expr, schema);
-        }
-        if is_interval(&right)
-            && let Some(factor) = read_as(&expr.op, &expr.left, &right)
-        {
-            expr.left = cast(expr.left, factor);
+            let typed = |operand: Expr, of: Option<DataType>| match of {
+                Some(of) if is_untyped(&operand) => bound(&operand, of),
+                Some(of) => cast(operand, of),
+                None => operand,
+            };
+            (expr.left, expr.right) = (typed(expr.left, of_left), typed(expr.right, of_right));
             return self.plan_binary_op(expr, schema);
         }
         if let Some(planned) = self.planned(&expr, &left, &right) {
@@ -190,12 +181,6 @@ impl ExprPlanner for Postgres {
         }
         if let Some(planned) = json::contained(&expr, &left, &right) {
             return Ok(PlannerResult::Planned(planned));
-        }
-        if let Some(of) = read_as(&expr.op, &expr.left, &right) {
-            expr.left = cast(expr.left, of);
-        }
-        if let Some(of) = read_as(&expr.op, &expr.right, &left) {
-            expr.right = cast(expr.right, of);
         }
         let time = DataType::Timestamp(TimeUnit::Nanosecond, None);
         match expr.op {

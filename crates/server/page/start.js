@@ -1,0 +1,96 @@
+// What a newcomer needs: the tables, how to connect, and samples that show sharing.
+
+import { send } from "./stream.js";
+import { bytes, count, element, sharing, time, write } from "./words.js";
+
+const KEPT = "coscan-start";
+
+export class Start {
+  /** `onPick(statement)` puts a statement into the query box. */
+  constructor(node, onPick) {
+    Object.assign(this, { node, onPick });
+    this.list = node.querySelector(".tables");
+    this.connection = node.querySelector("#connection");
+    this.button = node.querySelector("#samples");
+    this.outcome = node.querySelector(".outcome");
+    this.statements = node.querySelector("ol");
+    this.button.addEventListener("click", () => this.samples());
+    node.querySelector("#copy").addEventListener("click", (event) => this.copy(event.target));
+    node.querySelector("summary").addEventListener("click", () => {
+      try { localStorage.setItem(KEPT, node.open ? "closed" : "open"); } catch { /* The choice lasts until the page is closed. */ }
+    });
+  }
+
+  /** Opens the panel on a server that nobody has asked yet, until the user decides. */
+  fresh(isFresh) {
+    let kept;
+    try { kept = localStorage.getItem(KEPT); } catch { /* As if nothing were kept. */ }
+    this.node.open = kept ? kept === "open" : isFresh;
+  }
+
+  about({ user, ports, tls }) {
+    const here = Number(location.port);
+    const port = ports.includes(here) ? here : ports[0];
+    const secure = tls ? " sslmode=require" : "";
+    write(this.connection, `psql "host=${location.hostname} port=${port} user=${user} dbname=coscan${secure}"`);
+  }
+
+  tables(tables) {
+    const items = tables.map(({ name, rows, bytes: size, columns }) => {
+      const button = element("button", "", name);
+      button.type = "button";
+      button.title = `Ask for rows of ${name}`;
+      button.addEventListener("click", () => this.onPick(`SELECT * FROM ${quoted(name)} LIMIT 10`));
+      const known = [rows === null ? null : `${count(rows)} ${rows === 1 ? "row" : "rows"}`, size === null ? null : bytes(size)];
+      const words = [...known.filter(Boolean), `${columns.length} columns`].join(" · ");
+      return element("li", "", button, element("span", "hint", words));
+    });
+    this.list.replaceChildren(...items);
+    this.button.disabled = tables.length === 0;
+    if (tables.length === 0) this.list.append(element("li", "hint", "The server has no tables: start it with --table NAME=PATH."));
+  }
+
+  async copy(button) {
+    const text = this.connection.textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      write(button, "Copied");
+    } catch {
+      // Without HTTPS a page may not write to the clipboard: the text is selected instead.
+      getSelection().selectAllChildren(this.connection);
+      write(button, "Selected");
+    }
+    setTimeout(() => write(button, "Copy"), 2000);
+  }
+
+  async samples() {
+    this.button.disabled = true;
+    write(this.outcome, "running");
+    this.statements.replaceChildren();
+    try {
+      this.show(await send("/api/samples"));
+    } catch (error) {
+      write(this.outcome, error.message);
+    }
+    this.button.disabled = false;
+  }
+
+  show({ table, ms, statements }) {
+    const sum = (name) => statements.reduce((all, { outcome }) => all + (outcome[name] ?? 0), 0);
+    const [read, spared] = [sum("read"), sum("spared")];
+    const uses = read > 0 ? `: each byte was used ${((read + spared) / read).toFixed(1)} times` : "";
+    write(this.outcome, `over ${table}: ${time(ms)} for all, ${bytes(read + spared)} needed, ${bytes(read)} read${uses}`);
+    const most = Math.max(1, ...statements.map(({ outcome }) => (outcome.read ?? 0) + (outcome.spared ?? 0)));
+    this.statements.replaceChildren(...statements.map(({ sql, ms: took, outcome }) => {
+      const code = element("code", "", sql);
+      code.title = sql;
+      const end = outcome.error ? element("span", "wrong", outcome.error) : sharing(outcome, most);
+      return element("li", "", code, end, element("span", "hint", time(took)));
+    }));
+  }
+}
+
+/** A name as SQL needs it. */
+export function quoted(name) {
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
+}
