@@ -75,7 +75,7 @@ def prepare(coscan, data, scale_factor, row_group_rows, chosen):
         sql = (
             "SET datafusion.execution.target_partitions = 1; SET datafusion.execution.parquet.max_row_group_size = 200000; "
             f"COPY (SELECT {keys}, value % 1000 AS v, CAST(value % 10000 AS DECIMAL(12, 2)) AS p "
-            f"FROM generate_series(0, {MANY_ROWS - 1})) TO '{many}' STORED AS PARQUET"
+            f"FROM generate_series(0, {MANY_ROWS - 1}) AS value) TO '{many}' STORED AS PARQUET"
         )
         subprocess.run([coscan, "sql", "--threads", "1", "-c", sql], check=True, stdout=subprocess.DEVNULL)
     return {**found, "many": many}

@@ -29,9 +29,9 @@ OPTIONS = {"each": "--each", "all": "--all", "slow": "--slow-percent", "refuse":
 
 MADE = """
 COPY (
-  SELECT value AS ts, value * 7919 % 2000 AS device, value * 31 % 9973 / 100.0 AS a, value * 17 % 999983 / 1000.0 AS b,
+  SELECT value AS ts, value * 7919 % 2000 AS device, value * 31 % 9973 / 100.0::float8 AS a, value * 17 % 999983 / 1000.0::float8 AS b,
          'status-' || (value * 13 % 50) AS status, value % 1000 AS code
-  FROM generate_series({first}, {last})
+  FROM generate_series({first}, {last}) AS value
 ) TO '{path}' STORED AS PARQUET OPTIONS ('format.compression' 'zstd(1)')
 """
 

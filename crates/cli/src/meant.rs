@@ -2,13 +2,6 @@
 
 use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
 
-/// The name in "table 'datafusion.public.orders' not found", without catalog and schema.
-pub fn missing_table(error: &str) -> Option<&str> {
-    let (_, rest) = error.split_once("table '")?;
-    let (name, _) = rest.split_once("' not found")?;
-    name.rsplit('.').next()
-}
-
 /// Minimum similarity of a suggestion: a third of its letters may differ.
 const ALIKE_MIN: f64 = 0.66;
 
@@ -32,8 +25,5 @@ mod tests {
         assert_eq!(meant("ORDER"), Some("orders"));
         assert_eq!(meant("nations"), Some("Nation"));
         assert_eq!(meant("customer"), None);
-        let error = "Error during planning: table 'datafusion.public.linitem' not found";
-        assert_eq!(missing_table(error), Some("linitem"));
-        assert_eq!(missing_table("column 'x' not found"), None);
     }
 }

@@ -6,18 +6,14 @@
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use coscan_cluster::Cluster;
-use coscan_datafusion::{
-    AnyCaseSchema, CoscanContext, StoreRequests, default_query_memory, store_requests, with_account,
-};
-use coscan_engine::{Engine, LimitedStore, LoadSeen, QueryAccount, TokenBucket};
-use coscan_tier::{Forecast, TierConfig, TierError, TierUser, Tiers, plain_addresses};
+use coscan_datafusion::{CoscanContext, StoreRequests, default_query_memory, store_requests};
+use coscan_engine::{Engine, LimitedStore, LoadSeen, TokenBucket};
+use coscan_tier::{TierConfig, TierError, TierUser, Tiers, plain_addresses};
 use datafusion::common::DataFusionError;
 use datafusion::datasource::file_format::options::{ParquetReadOptions, ReadOptions};
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
@@ -32,13 +28,8 @@ use url::Url;
 use crate::allocator::give_back_when_short;
 use crate::counters::Counters;
 use crate::failure::{squeeze, wrong_usage};
-use crate::meant::{missing_table, nearest};
 use crate::rows::{Row, rows_of};
 use crate::settings::Settings;
-
-/// Catalog and schema of tables that are given by name only.
-const CATALOG: &str = "datafusion";
-const SCHEMA: &str = "public";
 
 /// Interval at which loads are fetched. It is a fraction of the time after which the engine forgets some of them.
 const LOADS_FETCHED_EVERY: Duration = Duration::from_millis(100);
@@ -116,9 +107,6 @@ impl Session {
     /// A session whose statements run on the workers of a cluster where they can.
     pub fn in_cluster(settings: &Settings, cluster: Option<&Arc<Cluster>>) -> anyhow::Result<Self> {
         let coscan = cooperative(settings, true, cluster)?;
-        if let Some(catalog) = coscan.ctx.catalog(CATALOG) {
-            catalog.register_schema(SCHEMA, Arc::new(AnyCaseSchema::default())).map_err(sql_error)?;
-        }
         Ok(Session { ctx: coscan.ctx.clone(), backend: Backend::Cooperative(coscan), tiers: None })
     }
 
@@ -158,9 +146,7 @@ impl Session {
             Backend::Plain(_) => None,
         };
         tiers.attach(&self.ctx, engine).map_err(sql_error)?;
-        // Another process shows this name in `coscan tier status`, as the user that wants fragments.
-        let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
-        let user = TierUser(format!("{name} (process {})", std::process::id()).trim_start().to_owned());
+        let user = TierUser(self.tier_user());
         self.ctx.state_ref().write().config_mut().set_extension(Arc::new(user));
         self.tiers = Some(tiers);
         Ok(())
@@ -170,13 +156,6 @@ impl Session {
     pub fn waiting(&self) -> Option<String> {
         let waiting = self.tiers.iter().flat_map(Tiers::all).filter_map(|tier| tier.status().waiting());
         Some(waiting.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
-    }
-
-    /// The restores that a statement would need. Declarations of tables take effect.
-    pub async fn forecast(&self, statement: &str) -> anyhow::Result<Vec<Forecast>> {
-        let frame = coscan_datafusion::sql(&self.ctx, statement).await.map_err(sql_error)?;
-        let plan = frame.create_physical_plan().await.map_err(sql_error)?;
-        coscan_tier::forecast(&plan).await.map_err(sql_error)
     }
 
     /// Restores the files at a location once, to keep their footers. `progress` gets the number of files left and
@@ -192,14 +171,6 @@ impl Session {
 
     fn tiers(&self) -> anyhow::Result<&Tiers> {
         self.tiers.as_ref().ok_or_else(|| wrong_usage("no tier is defined: pass --tier FILE"))
-    }
-
-    /// Registers a file, folder, pattern or URL as a table.
-    pub async fn register(&self, name: &str, location: &str) -> anyhow::Result<()> {
-        match &self.backend {
-            Backend::Cooperative(coscan) => coscan.register_parquet(name, location).await.map_err(sql_error),
-            Backend::Plain(_) => self.register_files(name, &[PathBuf::from(location)]).await,
-        }
     }
 
     /// Adds a catalog of lake tables under a name.
@@ -227,68 +198,8 @@ impl Session {
 
     /// Runs a statement. Its rows come as they are computed.
     pub async fn sql(&self, statement: &str) -> anyhow::Result<Rows> {
-        self.start(statement, None).await
-    }
-
-    /// Runs a statement like [`Self::sql`], and counts its scans in `account`.
-    pub async fn sql_counted(&self, statement: &str, account: &Account) -> anyhow::Result<Rows> {
-        self.start(statement, Some(account)).await
-    }
-
-    async fn start(&self, statement: &str, account: Option<&Account>) -> anyhow::Result<Rows> {
-        let frame = coscan_datafusion::sql(&self.ctx, statement).await;
-        let mut frame = frame.map_err(|error| self.with_hint(sql_error(error)))?;
-        if let Some(account) = account {
-            frame = with_account(frame, account.0.clone());
-        }
-        let stream = frame.execute_stream().await.map_err(sql_error)?;
-        Ok(Rows { stream })
-    }
-
-    /// The progress of the queries of an account.
-    pub fn progress(&self, account: &Account) -> Progress {
-        let progress = account.0.progress();
-        let on_their_way = match &self.backend {
-            Backend::Cooperative(coscan) => coscan.engine.loads_in_flight() as u64,
-            Backend::Plain(_) => 0,
-        };
-        Progress {
-            chunks_wanted: progress.chunks_wanted,
-            chunks_done: progress.done.chunks_delivered,
-            on_their_way,
-            bytes_read: progress.done.bytes_loaded,
-            bytes_spared: progress.done.bytes_from_buffer,
-        }
-    }
-
-    /// The tables and their columns, in the order of their names.
-    pub async fn tables(&self) -> Vec<(String, Vec<String>)> {
-        let Some(schema) = self.ctx.catalog(CATALOG).and_then(|catalog| catalog.schema(SCHEMA)) else {
-            return Vec::new();
-        };
-        let mut tables = Vec::new();
-        for name in schema.table_names() {
-            if let Ok(Some(table)) = schema.table(&name).await {
-                let fields = table.schema().fields().iter().map(|field| field.name().clone()).collect();
-                tables.push((name, fields));
-            }
-        }
-        tables.sort();
-        tables
-    }
-
-    /// Adds to the error the most similar name, if a table does not exist.
-    fn with_hint(&self, error: anyhow::Error) -> anyhow::Error {
-        let text = error.to_string();
-        let schema = self.ctx.catalog(CATALOG).and_then(|catalog| catalog.schema(SCHEMA));
-        let meant = missing_table(&text).zip(schema).and_then(|(missing, schema)| {
-            let names = schema.table_names();
-            nearest(missing, names.iter().map(String::as_str)).map(str::to_owned)
-        });
-        match meant {
-            Some(meant) => anyhow!("{text}; did you mean '{meant}'?"),
-            None => error,
-        }
+        let frame = coscan_datafusion::sql(&self.ctx, statement).await.map_err(sql_error)?;
+        Ok(Rows { stream: frame.execute_stream().await.map_err(sql_error)? })
     }
 
     /// Runs a statement and waits for all its rows.
@@ -299,6 +210,39 @@ impl Session {
             all.extend(rows_of(&[batch?])?);
         }
         Ok(all)
+    }
+
+    /// Loads in flight, of all queries.
+    pub fn loads_in_flight(&self) -> u64 {
+        match &self.backend {
+            Backend::Cooperative(coscan) => coscan.engine.loads_in_flight() as u64,
+            Backend::Plain(_) => 0,
+        }
+    }
+
+    /// The engine's policy and buffer.
+    pub fn described(&self) -> String {
+        match &self.backend {
+            Backend::Cooperative(coscan) => {
+                let (policy, buffer) = (coscan.engine.policy(), coscan.engine.buffer_bytes());
+                format!("policy {policy}, buffer of {} MB", buffer / 1_000_000)
+            }
+            Backend::Plain(_) => "without a scan engine".to_owned(),
+        }
+    }
+
+    /// The engine with its session, and the tiers.
+    pub fn context(&self) -> anyhow::Result<(&CoscanContext, Option<&Tiers>)> {
+        match &self.backend {
+            Backend::Cooperative(coscan) => Ok((coscan, self.tiers.as_ref())),
+            Backend::Plain(_) => Err(anyhow!("the plain query engine has no scan engine")),
+        }
+    }
+
+    /// The name of this process in other processes' views of tiers.
+    pub fn tier_user(&self) -> String {
+        let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+        format!("{name} (process {})", std::process::id()).trim_start().to_owned()
     }
 
     /// The counters since the session was opened.
@@ -401,32 +345,6 @@ impl Session {
     }
 }
 
-/// The counters of some statements together.
-#[derive(Clone, Debug)]
-pub struct Account(Arc<QueryAccount>);
-
-impl Account {
-    /// An account with zero counts.
-    pub fn open() -> Self {
-        // Accounts are distinguished by their numbers.
-        static OPENED: AtomicU64 = AtomicU64::new(0);
-        Account(Arc::new(QueryAccount::new(OPENED.fetch_add(1, Ordering::Relaxed) + 1, 1)))
-    }
-}
-
-/// The progress of the scans of some statements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Chunks that scans have announced so far.
-    pub chunks_wanted: u64,
-    pub chunks_done: u64,
-    /// Loads in flight, of all queries.
-    pub on_their_way: u64,
-    pub bytes_read: u64,
-    /// Bytes that were already in memory, or were read for another query.
-    pub bytes_spared: u64,
-}
-
 /// An engine and the session that it was started with. `url_tables` lets SQL read any file by its path. Statements run on
 /// the workers of the cluster, if there is one.
 pub fn cooperative(
@@ -467,11 +385,6 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The columns.
-    pub fn schema(&self) -> SchemaRef {
-        self.stream.schema()
-    }
-
     /// The next rows. `None` after the last ones.
     pub async fn next(&mut self) -> Option<anyhow::Result<RecordBatch>> {
         Some(self.stream.next().await?.map_err(sql_error))

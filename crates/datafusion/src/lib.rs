@@ -47,6 +47,7 @@ pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::{install, with_mended_planning};
 pub use session::layer::{SessionLayer, set_session_layer};
 pub use session::statement::{once_in_statement, only_reads};
+pub use session::url_tables::with_url_tables;
 pub use shared_result::result_taken_from;
 pub use stores::requests::{StoreRequests, store_requests};
 pub use stores::{EnvironmentStores, SharedStores, store_for, store_with};

@@ -381,7 +381,7 @@ def check_one_colour_a_query(browser, server, _):
 def check_many_tables(browser, server, _):
     tables = ["lineitem", "orders", "nation", "part", "customer"]
     for table in tables:
-        server.sql(f"SELECT max({table[0]}_comment) FROM {table}")
+        server.sql(f"SELECT max({table[0]}_comment || '.') FROM {table}")
     names = lambda: [name.split()[0] for name in page.page.locator("#maps summary").all_inner_texts()]
     opened = lambda: page.page.locator("#maps details[open]").count()
     with Page(browser, server) as page:

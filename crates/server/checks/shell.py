@@ -150,6 +150,48 @@ class Shell(unittest.TestCase):
         self.assertIn("FRANCE", out.read_text())
         self.assertIn("No such file", self.ask("\\i /nowhere.sql"))
 
+    def test_the_sql_is_that_of_the_server(self):
+        answer = self.ask("""SELECT '{"env": "test"}'::json ->> 'env', 1;""")
+        self.assertIn("?column?", answer)
+        self.assertIn("| test", answer)
+        self.assertIn('syntax error at or near "SELEC"', self.ask("SELEC 1;"))
+        columns = self.ask("\\d LineItem")
+        for name, kind in [("l_orderkey", "bigint"), ("l_tax", "numeric(15,2)"), ("l_shipdate", "date")]:
+            self.assertRegex(columns, rf"{name} +{re.escape(kind)}")
+        table = self.ask("SELECT 7 AS number, 'x' AS word UNION ALL SELECT 12345, 'yz' ORDER BY 1;")
+        self.assertIn("|      7 | x    |", table)
+        self.assertIn("| table_name |", self.ask("SELECT relname AS table_name FROM pg_class WHERE relname = 'nation';"))
+
+    def test_connection_databases_and_copies(self):
+        self.assertRegex(self.ask("\\conninfo"), r"in this process, as user .*policy relevance.*2 tables")
+        self.assertIn("coscan", self.ask("\\l"))
+        out = self.data / "copied"
+        self.assertIn("25 rows", self.ask(f"\\copy nation TO {out}.csv"))
+        lines = Path(f"{out}.csv").read_text().splitlines()
+        self.assertEqual((lines[0].split(",")[:2], len(lines)), (["n_nationkey", "n_name"], 26))
+        self.ask(f"\\copy (SELECT n_name FROM nation WHERE n_nationkey = 6) TO '{out}.ndjson'")
+        self.assertEqual(Path(f"{out}.ndjson").read_text(), '{"n_name":"FRANCE"}\n')
+        self.assertIn("writes no tables", self.ask("\\copy nation FROM x.csv"))
+        self.assertIn("cannot write", self.ask("\\copy nation TO /nowhere/x.csv"))
+        self.assertIn("on the terminal", self.ask("SELECT 'on the ' || 'terminal';"))
+
+    def test_an_editor_changes_the_statement(self):
+        editor = self.data / "editor"
+        editor.write_text("#!/bin/sh\nsed -i 's/before/edited/' \"$1\"\necho ';' >> \"$1\"\n")
+        editor.chmod(0o755)
+        self.leave()
+        self.terminal = Terminal(COSCAN, "sql", EDITOR=str(editor), VISUAL=str(editor))
+        self.terminal.see(PROMPT)
+        self.ask("SELECT 'be' || 'fore it';")
+        self.terminal.type("\\e\r")
+        self.terminal.see("(1 row")
+        self.terminal.see(PROMPT)
+        self.terminal.type("SELECT 'before ' ||\r")
+        self.terminal.see("...> ")
+        self.terminal.type("'all' \\e\r")
+        self.terminal.see("edited all")
+        self.terminal.see(PROMPT)
+
     def test_watch(self):
         self.terminal.type("SELECT 'seen' AS watched \\watch 0.2\r")
         for _ in range(3):

@@ -16,6 +16,8 @@
 //!  └── config     every setting in one table
 //! ```
 //!
+//! [`LocalSession`] is a session of the same SQL inside the calling process.
+//!
 //! The server has no scheduling and no SQL engine of its own: [`coscan_datafusion`] does both.
 #![deny(missing_docs)]
 
@@ -26,6 +28,7 @@ mod error;
 mod flight;
 pub mod http;
 mod listen;
+mod local;
 mod postgres;
 mod server;
 pub mod sql;
@@ -35,5 +38,7 @@ mod values;
 
 pub use config::ServeConfig;
 pub use error::ServeError;
+pub use local::{LocalColumn, LocalSession};
 pub use server::Server;
 pub use state::{SharedState, State};
+pub use values::shown_values;

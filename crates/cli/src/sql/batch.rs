@@ -8,9 +8,9 @@ use anyhow::{Context, anyhow};
 
 use super::output::{Format, Printer};
 use super::progress::Bar;
+use super::session::SqlSession;
 use super::statements;
 use crate::failure::{one_line, wrong_usage};
-use crate::session::Session;
 
 /// The result of a statement.
 pub struct Done {
@@ -29,14 +29,14 @@ impl Done {
 
 /// Runs one statement and prints its result to `out` as it arrives.
 pub async fn run_statement<W: Write>(
-    session: &Session,
+    session: &SqlSession,
     statement: &str,
     format: Format,
     bar: &Bar,
     out: W,
 ) -> anyhow::Result<Done> {
     let start = Instant::now();
-    let mut rows = session.sql_counted(statement, bar.account()).await?;
+    let mut rows = session.run(statement).await?;
     let schema = rows.schema();
     let has_columns = !schema.fields().is_empty();
     let mut printer = Printer::new(format, schema, out)?;
@@ -53,7 +53,7 @@ pub async fn run_statement<W: Write>(
 
 /// Runs the statements of `text` one after another, up to the first failure.
 pub async fn run_script(
-    session: &Arc<Session>,
+    session: &Arc<SqlSession>,
     text: &str,
     format: Format,
     timing: bool,
@@ -75,7 +75,7 @@ pub async fn run_script(
 /// Runs all commands at the same time, all to their end. Prints their results in the order of the commands, and then
 /// reports failures.
 pub async fn run_commands(
-    session: &Arc<Session>,
+    session: &Arc<SqlSession>,
     commands: &[String],
     format: Format,
     timing: bool,
@@ -112,7 +112,7 @@ pub async fn run_commands(
 
 /// Runs the statements of one command and collects the output, so that outputs of commands do not mix.
 async fn run_buffered(
-    session: &Session,
+    session: &SqlSession,
     text: &str,
     format: Format,
     bar: &Bar,

@@ -13,6 +13,10 @@ use crate::meant::nearest;
 pub const HELP: &str = "\
 \\d [NAME]       list the tables, or the columns of one
 \\dt [PATTERN]   list the tables; * stands for anything
+\\l              list databases
+\\conninfo       say what this shell works with
+\\e [FILE]       edit the statement, or a file, with $EDITOR
+\\copy T TO F    write a table, or (SELECT ..), to a file
 \\g, \\gx         run the statement, with \\gx one line per value
 \\watch [SEC]    run the statement, or the last one, again every 2 or SEC seconds
 \\x [on|off]     one line per value
@@ -30,8 +34,28 @@ Statements end with a semicolon. Tab completes names. Ctrl-C cancels, Ctrl-D lea
 
 /// The names, for completion and suggestions.
 pub const NAMES: &[&str] = &[
-    "\\?", "\\d", "\\dt", "\\g", "\\gx", "\\watch", "\\x", "\\timing", "\\i", "\\o", "\\p", "\\r", "\\pager",
-    "\\format", "\\echo", "\\policy", "\\stats", "\\q",
+    "\\?",
+    "\\d",
+    "\\dt",
+    "\\l",
+    "\\conninfo",
+    "\\e",
+    "\\copy",
+    "\\g",
+    "\\gx",
+    "\\watch",
+    "\\x",
+    "\\timing",
+    "\\i",
+    "\\o",
+    "\\p",
+    "\\r",
+    "\\pager",
+    "\\format",
+    "\\echo",
+    "\\policy",
+    "\\stats",
+    "\\q",
 ];
 
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +64,11 @@ pub enum Command {
     Help,
     /// A pattern with `*`.
     Tables(Option<String>),
+    Databases,
+    Connection,
+    /// A file, or the current statement.
+    Edit(Option<PathBuf>),
+    Copy(Copy),
     Describe(String),
     Go {
         expanded: bool,
@@ -78,6 +107,10 @@ pub fn parse(line: &str) -> Result<Command, String> {
         "\\?" | "\\h" | "\\help" => Command::Help,
         "\\d" | "\\d+" if argument.is_some() => Command::Describe(needed("a table")?),
         "\\d" | "\\d+" | "\\dt" | "\\dt+" => Command::Tables(argument),
+        "\\l" | "\\list" => Command::Databases,
+        "\\conninfo" => Command::Connection,
+        "\\e" | "\\edit" => Command::Edit(argument.map(PathBuf::from)),
+        "\\copy" => Command::Copy(copy(&needed("what to copy, and where: \\copy TABLE TO FILE")?)?),
         "\\g" => Command::Go { expanded: false },
         "\\gx" => Command::Go { expanded: true },
         "\\watch" => Command::Watch(argument.as_deref().map_or(Ok(WATCH_EVERY), interval)?),
@@ -88,12 +121,58 @@ pub fn parse(line: &str) -> Result<Command, String> {
         "\\o" | "\\out" => Command::Output(argument.map(PathBuf::from)),
         "\\p" | "\\print" => Command::Print,
         "\\r" | "\\reset" => Command::Reset,
-        "\\format" => Command::Format(format(&needed("a name")?)?),
+        "\\format" => Command::Format(format_of(&needed("a name")?)?),
         "\\echo" => Command::Echo(argument.unwrap_or_default()),
         "\\policy" => Command::Policy(argument),
         "\\stats" => Command::Stats,
         _ => return Err(unknown(name)),
     })
+}
+
+/// A statement whose rows go to a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copy {
+    pub statement: String,
+    pub path: PathBuf,
+    pub format: Format,
+}
+
+/// Parses `TABLE TO FILE` or `(STATEMENT) TO FILE`, with a format behind it. The format is otherwise that of the
+/// file's name, and then CSV.
+fn copy(text: &str) -> Result<Copy, String> {
+    let wrong = || {
+        format!(
+            "\\copy {text}: write \\copy TABLE TO FILE, or \\copy (SELECT ..) TO FILE, and csv, json or ndjson"
+        )
+    };
+    let is_to = |at: usize| text.get(at..at + 4).is_some_and(|word| word.eq_ignore_ascii_case(" to "));
+    let at = (0..text.len()).rev().find(|&at| is_to(at));
+    let Some(at) = at else {
+        let from = text.to_lowercase().contains(" from ") && !text.starts_with('(');
+        return Err(if from { "\\copy .. FROM: coscan writes no tables".to_owned() } else { wrong() });
+    };
+    let (source, target) = (text[..at].trim(), text[at + 4..].trim());
+    let statement = match source.strip_prefix('(') {
+        Some(inner) => inner.strip_suffix(')').ok_or_else(wrong)?.trim().to_owned(),
+        None => format!("SELECT * FROM {source}"),
+    };
+    let (path, rest) = match target.strip_prefix('\'') {
+        Some(quoted) => quoted.split_once('\'').ok_or_else(wrong)?,
+        None => target.split_once(char::is_whitespace).unwrap_or((target, "")),
+    };
+    let words = rest.to_lowercase();
+    let mut words = words.split(|letter: char| !letter.is_alphanumeric());
+    let named = words.find(|word| !matches!(*word, "" | "with" | "format" | "header"));
+    let ending =
+        path.rsplit_once('.').map(|(_, ending)| ending).filter(|ending| matches!(*ending, "json" | "ndjson"));
+    let format = match named {
+        Some(name) => format_of(name)?,
+        None => ending.map_or(Ok(Format::Csv), format_of)?,
+    };
+    match path {
+        "" => Err(wrong()),
+        path => Ok(Copy { statement, path: path.into(), format }),
+    }
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -102,7 +181,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs_f64).ok_or_else(|| format!("\\watch {text}: seconds, from 0.01 to a day"))
 }
 
-fn format(name: &str) -> Result<Format, String> {
+fn format_of(name: &str) -> Result<Format, String> {
     Format::from_str(name, true)
         .map_err(|_| format!("{name} is no format: table, expanded, csv, json or ndjson"))
 }
@@ -143,12 +222,23 @@ mod tests {
         assert_eq!(parse("\\x on"), Ok(Command::Expanded(Some(true))));
         assert_eq!(parse("\\o my file.txt"), Ok(Command::Output(Some("my file.txt".into()))));
         assert_eq!(parse("\\format CSV"), Ok(Command::Format(Format::Csv)));
+        let copy = |statement: &str, path: &str, format| {
+            Ok(Command::Copy(Copy { statement: statement.to_owned(), path: path.into(), format }))
+        };
+        assert_eq!(parse("\\copy t to a.csv"), copy("SELECT * FROM t", "a.csv", Format::Csv));
+        assert_eq!(
+            parse("\\copy (SELECT 1 TO x) TO 'a b.json'"),
+            copy("SELECT 1 TO x", "a b.json", Format::Json)
+        );
+        assert_eq!(parse("\\copy t TO f WITH (FORMAT ndjson)"), copy("SELECT * FROM t", "f", Format::Ndjson));
         for (wrong, says) in [
             ("\\watch no", "seconds"),
             ("\\watch -1", "seconds"),
             ("\\x maybe", "on or off"),
             ("\\i", "needs a file"),
             ("\\timng", "did you mean \\timing?"),
+            ("\\copy t", "\\copy TABLE TO FILE"),
+            ("\\copy t FROM a.csv", "writes no tables"),
             ("\\zzz", "is no command"),
         ] {
             let said = parse(wrong).unwrap_err();

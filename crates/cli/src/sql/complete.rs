@@ -86,8 +86,9 @@ impl Names {
             return (start, columns.map(|name| format!("{table}.{}", quoted(name))).collect());
         }
         let tables = self.tables.iter().map(|(name, _)| quoted_table(name));
-        let named = self.tables.iter().filter(|(name, _)| names(line, name));
-        let columns = named.flat_map(|(_, columns)| columns).map(|name| quoted(name));
+        let any = self.tables.iter().any(|(name, _)| names(line, name));
+        let chosen = self.tables.iter().filter(|(name, _)| !any || names(line, name));
+        let columns = chosen.flat_map(|(_, columns)| columns).map(|name| quoted(name));
         let words = WORDS.iter().map(|word| (*word).to_owned());
         let upper = word.chars().any(char::is_uppercase);
         let words = words.map(|word| if upper { word } else { word.to_lowercase() });
@@ -168,6 +169,7 @@ mod tests {
     fn tables_columns_words_and_commands() {
         assert_eq!(offers("SELECT * FROM li"), ["like", "limit", "lineitem"]);
         assert_eq!(offers("SELECT * FROM LIN"), ["lineitem"]);
+        assert_eq!(offers("SELECT o_"), ["o_orderkey"], "no table is named yet");
         assert_eq!(offers("FROM ord"), ["Orders", "order by"]);
         assert_eq!(offers("SELECT * FROM lineitem WHERE l_t"), ["l_tax"]);
         assert_eq!(offers("SELECT * FROM lineitem l WHERE l.l_o"), ["l.l_orderkey"]);

@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use anyhow::Context;
 use bytesize::ByteSize;
 
+use super::session::SqlSession;
 use super::statements;
-use crate::session::Session;
 
 /// Prints the forecasts of all statements.
-pub async fn run(session: &Session, texts: &[String]) -> anyhow::Result<()> {
+pub async fn run(session: &SqlSession, texts: &[String]) -> anyhow::Result<()> {
     let mut number = 0;
     for statement in texts.iter().flat_map(|text| statements::all(text)) {
         number += 1;

@@ -1,6 +1,6 @@
 //! `coscan sql`: SQL over Parquet files.
 //!
-//! `statements.rs` splits text into statements, `output.rs` prints results, `progress.rs` shows the progress of a
+//! The SQL is that of `coscan serve` (`session.rs`). `statements.rs` splits text into statements, `output.rs` prints results, `progress.rs` shows the progress of a
 //! long statement, and `batch.rs` runs the SQL of the command line, a file or a pipe. `shell.rs` is interactive: it
 //! has commands (`command.rs`), completes names (`complete.rs`), and shows large results in a pager (`pager.rs`).
 //! `dry_run.rs` prints the restores that queries would need from slow tiers. Several `--command`s run at the same
@@ -13,6 +13,7 @@ mod dry_run;
 mod output;
 mod pager;
 mod progress;
+mod session;
 mod shell;
 mod statements;
 mod values;
@@ -27,9 +28,10 @@ use clap::Args;
 
 use crate::cluster::ClusterArgs;
 use crate::failure::wrong_usage;
-use crate::session::{Access, Session, Threads};
+use crate::session::Threads;
 use crate::settings::EngineArgs;
 use output::Format;
+use session::SqlSession;
 
 /// Arguments of `coscan sql`.
 #[derive(Args, Debug)]
@@ -131,25 +133,10 @@ fn is_name(text: &str) -> bool {
 pub fn run(args: &SqlArgs) -> anyhow::Result<()> {
     let settings = args.engine.resolve()?;
     let threads = Threads::start(settings.threads)?;
-    let session = Arc::new(threads.block_on(async {
-        let cluster = args.cluster.start().await?;
-        let mut session = Session::in_cluster(&settings, cluster.as_ref())?;
-        session.open_tiers(&args.tier, if args.dry_run { Access::Look } else { Access::Restore })?;
-        for table in &args.table {
-            session
-                .register(&table.name, &table.location)
-                .await
-                .with_context(|| format!("cannot open table {} at {}", table.name, table.location))?;
-        }
-        for catalog in &args.catalog {
-            let attached = session.attach(&catalog.name, &catalog.address).await;
-            attached.with_context(|| format!("cannot open the catalog {}", catalog.name))?;
-        }
-        anyhow::Ok(session)
-    })?);
+    let session = Arc::new(threads.block_on(SqlSession::open(args, &settings))?);
     let outcome = statements(args, &threads, &session);
     // A recording is kept even if a statement failed.
-    session.finish_recording()?;
+    session.engine.finish_recording()?;
     outcome
 }
 
@@ -162,7 +149,7 @@ fn read_stdin() -> anyhow::Result<String> {
 }
 
 /// Runs the statements.
-fn statements(args: &SqlArgs, threads: &Threads, session: &Arc<Session>) -> anyhow::Result<()> {
+fn statements(args: &SqlArgs, threads: &Threads, session: &Arc<SqlSession>) -> anyhow::Result<()> {
     if args.dry_run {
         let mut texts = args.command.clone();
         if let Some(path) = &args.file {

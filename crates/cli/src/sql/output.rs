@@ -8,11 +8,14 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::csv;
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
-use arrow::util::pretty::pretty_format_batches_with_options;
 use clap::ValueEnum;
+use comfy_table::{CellAlignment, Table};
+use coscan_server::shown_values;
 
-use super::values::{as_lines, check, explain, without_nested};
+use super::values::{as_lines, explain, without_nested};
+
+/// The borders of a table.
+const BORDERS: &str = "||--+-++|    ++++++";
 
 /// The format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -89,17 +92,11 @@ impl<W: Write> Printer<W> {
                 if self.collected.is_empty() {
                     self.collected.push(RecordBatch::new_empty(self.schema));
                 }
-                let options = FormatOptions::default().with_display_error(true);
-                let table = pretty_format_batches_with_options(&self.collected, &options)?.to_string();
-                check(table.as_bytes(), &self.collected)?;
-                writeln!(self.out, "{table}")?;
+                writeln!(self.out, "{}", table_of(&self.collected)?)?;
             }
             Format::Json => self.out.write_all(b"]\n")?,
             Format::Expanded => {
-                let mut records = Vec::new();
-                write_expanded(&self.collected, &mut records)?;
-                check(&records, &self.collected)?;
-                self.out.write_all(&records)?;
+                write_expanded(&self.collected, &mut self.out)?;
             }
             Format::Table | Format::Csv | Format::Ndjson => {}
         }
@@ -119,21 +116,49 @@ fn with_all_digits(batch: RecordBatch) -> anyhow::Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)?)
 }
 
+/// The values of a batch's columns as a person reads them.
+fn shown(batch: &RecordBatch) -> anyhow::Result<Vec<Vec<Option<String>>>> {
+    let columns = batch.columns().iter().map(shown_values).collect::<Result<Vec<_>, _>>();
+    columns.or_else(|error| {
+        explain(std::slice::from_ref(batch))?;
+        Err(error.into())
+    })
+}
+
+/// All rows as a table, with numbers to the right.
+fn table_of(batches: &[RecordBatch]) -> anyhow::Result<Table> {
+    let mut table = Table::new();
+    table.load_preset(BORDERS);
+    for batch in batches {
+        let columns = shown(batch)?;
+        for row in 0..batch.num_rows() {
+            table.add_row(columns.iter().map(|column| column[row].as_deref().unwrap_or_default()));
+        }
+    }
+    let Some(first) = batches.first() else { return Ok(table) };
+    let schema = first.schema();
+    table.set_header(schema.fields().iter().map(|field| field.name()));
+    for (field, column) in schema.fields().iter().zip(table.column_iter_mut()) {
+        if field.data_type().is_numeric() {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    Ok(table)
+}
+
 /// Writes every row as a list of its values, like psql.
 fn write_expanded(batches: &[RecordBatch], out: &mut impl Write) -> anyhow::Result<()> {
-    let options = FormatOptions::default().with_display_error(true);
     let mut record = 0;
     for batch in batches {
         let schema = batch.schema();
         let width =
             schema.fields().iter().map(|field| field.name().chars().count()).max().unwrap_or_default();
-        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let columns = shown(batch)?;
         for row in 0..batch.num_rows() {
             record += 1;
             writeln!(out, "-[ RECORD {record} ]-")?;
             for (field, column) in schema.fields().iter().zip(&columns) {
-                writeln!(out, "{:width$} | {}", field.name(), column.value(row))?;
+                writeln!(out, "{:width$} | {}", field.name(), column[row].as_deref().unwrap_or_default())?;
             }
         }
     }

@@ -10,7 +10,7 @@ use bytesize::ByteSize;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::task::JoinHandle;
 
-use crate::session::{Account, Progress, Session};
+use super::session::{Progress, SqlSession};
 use crate::tier::waiting::Waiting;
 
 /// Statements that take less time show nothing.
@@ -21,7 +21,6 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A progress line for some statements, removed when dropped.
 pub struct Bar {
-    account: Account,
     line: ProgressBar,
     ticks: JoinHandle<()>,
     /// Set if several statements share it. Their output is printed after the line is gone.
@@ -30,29 +29,28 @@ pub struct Bar {
 
 impl Bar {
     /// A progress line for one statement that prints its own output. Must be called inside a runtime.
-    pub fn start(session: &Arc<Session>) -> Self {
+    pub fn start(session: &Arc<SqlSession>) -> Self {
         Self::watch(session, false)
     }
 
     /// A progress line for several statements that print after it is gone. Must be called inside a runtime.
-    pub fn for_several(session: &Arc<Session>) -> Self {
+    pub fn for_several(session: &Arc<SqlSession>) -> Self {
         Self::watch(session, true)
     }
 
-    fn watch(session: &Arc<Session>, shared: bool) -> Self {
-        let account = Account::open();
+    fn watch(session: &Arc<SqlSession>, shared: bool) -> Self {
         let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{bar:24.cyan/dim} {msg}, {elapsed}");
         line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let (session, of, shown) = (session.clone(), account.clone(), line.clone());
+        let (session, shown) = (session.clone(), line.clone());
         let ticks = tokio::spawn(async move {
             tokio::time::sleep(PATIENCE).await;
             let mut waiting = Waiting::shown();
             loop {
-                let progress = session.progress(&of);
+                let progress = session.progress();
                 shown.set_length(progress.chunks_wanted.max(1));
                 shown.set_position(progress.chunks_done.min(progress.chunks_wanted));
-                let waits = waiting.look(&session).map(str::to_owned);
+                let waits = waiting.look(&session.engine).map(str::to_owned);
                 shown.set_message(waits.unwrap_or_else(|| described(&progress)));
                 if shown.is_hidden() {
                     // From here on, the line is visible.
@@ -61,12 +59,7 @@ impl Bar {
                 tokio::time::sleep(TICK).await;
             }
         });
-        Bar { account, line, ticks, shared }
-    }
-
-    /// The account of the statements.
-    pub fn account(&self) -> &Account {
-        &self.account
+        Bar { line, ticks, shared }
     }
 
     /// Hides the line before a statement prints, because output and line may share a terminal.

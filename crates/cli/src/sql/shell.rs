@@ -14,21 +14,22 @@ use rustyline::{CompletionType, Config, Editor};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::batch::{Done, run_statement};
-use super::command::{self, Command, HELP, fits};
+use super::command::{self, Command, Copy, HELP, fits};
 use super::complete::Names;
 use super::output::Format;
 use super::pager;
 use super::progress::Bar;
+use super::session::SqlSession;
 use super::statements;
 use crate::failure::one_line;
-use crate::session::{Session, Threads};
+use crate::session::Threads;
 
 /// The maximum nesting of files that run files.
 const INCLUDES_MAX: usize = 16;
 
 struct Shell<'a> {
     threads: &'a Threads,
-    session: &'a Arc<Session>,
+    session: &'a Arc<SqlSession>,
     format: Format,
     timing: bool,
     pager: bool,
@@ -52,7 +53,7 @@ enum Flow {
 }
 
 /// Reads and runs lines until the user leaves.
-pub fn run(threads: &Threads, session: &Arc<Session>, format: Format) -> anyhow::Result<()> {
+pub fn run(threads: &Threads, session: &Arc<SqlSession>, format: Format) -> anyhow::Result<()> {
     let config = Config::builder().completion_type(CompletionType::List).build();
     let mut editor: Editor<Names, DefaultHistory> = Editor::with_config(config)?;
     editor.set_helper(Some(Names::default()));
@@ -77,7 +78,7 @@ pub fn run(threads: &Threads, session: &Arc<Session>, format: Format) -> anyhow:
     println!("coscan {}; \\? for help", env!("CARGO_PKG_VERSION"));
     loop {
         if let Some(names) = editor.helper_mut() {
-            names.tables = threads.block_on(session.tables());
+            names.tables = session.tables();
         }
         let prompt = if statements::is_blank(&shell.pending) { "coscan> " } else { "   ...> " };
         match editor.readline(prompt) {
@@ -193,9 +194,11 @@ impl Shell<'_> {
             Command::Quit => return Ok(Flow::Leave),
             Command::Help => println!("{HELP}"),
             Command::Tables(pattern) => self.list_tables(pattern.as_deref()),
-            Command::Describe(table) => {
-                self.statement(&format!("DESCRIBE {table}"), self.format)?;
-            }
+            Command::Describe(table) => self.describe(&table),
+            Command::Databases => self.list_databases(),
+            Command::Connection => println!("{}", self.session.described()),
+            Command::Edit(file) => return self.edit(file.as_deref()),
+            Command::Copy(copy) => self.copy(&copy)?,
             Command::Go { expanded } => self.go(if expanded { Format::Expanded } else { self.format })?,
             Command::Watch(every) => self.watch(every)?,
             Command::Expanded(to) => {
@@ -229,14 +232,14 @@ impl Shell<'_> {
                 self.statement("SHOW coscan.policy", self.format)?;
             }
             Command::Stats => {
-                println!("{}{}", self.session.counters().to_text(), self.session.devices_text())
+                println!("{}{}", self.session.engine.counters().to_text(), self.session.engine.devices_text())
             }
         }
         Ok(Flow::GoOn)
     }
 
     fn list_tables(&self, pattern: Option<&str>) {
-        let tables = self.threads.block_on(self.session.tables());
+        let tables = self.session.tables();
         let mut list = crate::tables::plain(&["table", "columns"]);
         let fitting = tables.iter().filter(|(name, _)| pattern.is_none_or(|pattern| fits(pattern, name)));
         let mut count = 0;
@@ -249,6 +252,81 @@ impl Shell<'_> {
             (0, None) => println!("there are no tables; start with -t NAME=PATH, or CREATE EXTERNAL TABLE"),
             _ => println!("{list}"),
         }
+    }
+
+    fn describe(&self, table: &str) {
+        match self.threads.block_on(self.session.columns(table)) {
+            Ok(columns) => {
+                let mut list = crate::tables::plain(&["column", "type", "null"]);
+                for column in columns {
+                    let nullable = if column.nullable { "" } else { "not null" };
+                    list.add_row([&column.name, &column.kind, nullable]);
+                }
+                println!("{list}");
+            }
+            Err(error) => eprintln!("{}", one_line(&error)),
+        }
+    }
+
+    fn list_databases(&self) {
+        let mut list = crate::tables::plain(&["database", "address"]);
+        for (name, address) in self.session.databases() {
+            list.add_row([name, address]);
+        }
+        println!("{list}");
+    }
+
+    /// Writes the rows of a statement to a file.
+    fn copy(&mut self, copy: &Copy) -> anyhow::Result<()> {
+        match File::create(&copy.path) {
+            Ok(file) => {
+                let before = self.output.replace(file);
+                let copied = self.statement(&copy.statement, copy.format);
+                self.output = before;
+                copied?;
+            }
+            Err(error) => eprintln!("cannot write to {}: {error}", copy.path.display()),
+        }
+        Ok(())
+    }
+
+    /// Lets the user change a file, or the current statement, and runs what is complete in it.
+    fn edit(&mut self, file: Option<&Path>) -> anyhow::Result<Flow> {
+        let typed = std::mem::take(&mut self.pending);
+        let scratch = match file {
+            Some(_) => None,
+            None => {
+                let scratch = tempfile::Builder::new().suffix(".sql").tempfile()?;
+                let text = if statements::is_blank(&typed) {
+                    self.last.as_deref().unwrap_or_default()
+                } else {
+                    &typed
+                };
+                std::fs::write(scratch.path(), text)?;
+                Some(scratch)
+            }
+        };
+        let Some(path) = file.or(scratch.as_ref().map(|scratch| scratch.path())) else {
+            return Ok(Flow::GoOn);
+        };
+        let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok());
+        let editor = editor.unwrap_or_else(|| "vi".to_owned());
+        let mut words = editor.split_whitespace();
+        let program = words.next().unwrap_or("vi");
+        match std::process::Command::new(program).args(words).arg(path).status() {
+            Ok(status) if status.success() => match std::fs::read_to_string(path) {
+                Ok(text) => {
+                    print!("{}", text.trim_end());
+                    println!();
+                    return self.line(text.trim_end());
+                }
+                Err(error) => eprintln!("cannot read {}: {error}", path.display()),
+            },
+            Ok(status) => eprintln!("{editor} failed ({status}): the statement is as before"),
+            Err(error) => eprintln!("cannot start {editor}: {error}; set EDITOR to an editor"),
+        }
+        self.pending = typed;
+        Ok(Flow::GoOn)
     }
 
     /// The current statement without its semicolon, or the last one.

@@ -71,7 +71,7 @@ fn texts(field: &FieldRef, column: &ArrayRef) -> anyhow::Result<ArrayRef> {
 }
 
 /// Fails if a value of the batches cannot be shown. Only printed text with an error mark is searched in detail.
-pub fn check(printed: &[u8], batches: &[RecordBatch]) -> anyhow::Result<()> {
+fn check(printed: &[u8], batches: &[RecordBatch]) -> anyhow::Result<()> {
     if !printed.windows(ERROR.len()).any(|text| text == ERROR.as_bytes()) {
         return Ok(());
     }

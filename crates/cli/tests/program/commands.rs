@@ -108,8 +108,8 @@ fn results_in_every_format() {
 /// The forms are those of PostgreSQL and DuckDB; JSON has no NaN.
 #[test]
 fn values_of_every_type_are_printed() {
-    let sql = "SELECT MAP {'a': NULL, 'b': 1} AS m, MAP {1: 'x'} AS k, 'NaN'::double AS n, -'inf'::double AS f, \
-               [1, NULL] AS l, struct(1, NULL) AS s, NULL AS z, 9223372036854775807 AS i";
+    let sql = "SELECT map(ARRAY['a', 'b'], ARRAY[NULL, 1]) AS m, map(ARRAY[1], ARRAY['x']) AS k, 'NaN'::float8 AS n, \
+               -'inf'::float8 AS f, ARRAY[1, NULL] AS l, struct(1, NULL) AS s, NULL AS z, 9223372036854775807 AS i";
     let expected = json!({
         "m": {"a": null, "b": 1}, "k": {"1": "x"}, "n": "NaN", "f": "-Infinity", "l": [1, null],
         "s": {"c0": 1, "c1": null}, "z": null, "i": 9_223_372_036_854_775_807_i64,

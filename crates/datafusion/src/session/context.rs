@@ -122,13 +122,15 @@ impl CoscanContext {
         coscan_upstream::sql_with_values(&self.ctx, sql, values).await
     }
 
-    /// Opens another session on the same engine, with its own tables and `SET`s. It must not change settings
-    /// of the engine, unless the [`CoscanOptions`] in `config` make it an administrator.
+    /// Opens another session on the same engine, with its own tables and `SET`s, and with the formats of tables
+    /// that this one knows. It must not change settings of the engine, unless the [`CoscanOptions`] in
+    /// `config` make it an administrator.
     pub fn new_session(&self, config: SessionConfig) -> SessionContext {
         let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(self.ctx.runtime_env())
-            .with_default_features();
+            .with_default_features()
+            .with_table_factories(self.ctx.state().table_factories().clone());
         SessionContext::new_with_state(install(builder, self.engine.clone()).build())
     }
 }

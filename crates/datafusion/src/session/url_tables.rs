@@ -38,8 +38,9 @@ impl PathTables {
     }
 }
 
-/// Enables tables that are named by the paths of their files.
-pub(crate) fn with_url_tables(ctx: SessionContext) -> SessionContext {
+/// Returns the session with tables that are named by the paths of their files, lake tables included. Names without a
+/// `/`, `.` or `*` stay those of tables.
+pub fn with_url_tables(ctx: SessionContext) -> SessionContext {
     let factory = Arc::new(PathTables(DynamicListTableFactory::new(SessionStore::new())));
     let known = Arc::clone(ctx.state_ref().read().catalog_list());
     let catalogs = DynamicFileCatalog::new(known, Arc::clone(&factory) as Arc<dyn UrlTableFactory>);

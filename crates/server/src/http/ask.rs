@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Field;
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,7 +17,7 @@ use super::guard::Peer;
 use super::{Http, operators, samples, tables};
 use crate::access::User;
 use crate::sql::{Protocol, Results, Session, shown, type_shown};
-use crate::values::texts;
+use crate::values::shown_values;
 
 /// Maximum number of rows and approximate maximum number of characters of a shown result.
 const ROWS_SHOWN: usize = 1000;
@@ -165,7 +164,8 @@ fn add_rows(
     letters: &mut usize,
 ) -> Result<bool, Refusal> {
     let batch = batch.slice(0, batch.num_rows().min(ROWS_SHOWN - rows.len() + 1));
-    let columns = batch.columns().iter().map(texts_of).collect::<Result<Vec<_>, _>>()?;
+    let columns = batch.columns().iter().map(shown_values).collect::<Result<Vec<_>, _>>();
+    let columns = columns.map_err(Refusal::bad)?;
     for row in 0..batch.num_rows() {
         if rows.len() == ROWS_SHOWN || *letters > LETTERS_SHOWN {
             return Ok(false);
@@ -175,17 +175,4 @@ fn add_rows(
         rows.push(cells);
     }
     Ok(true)
-}
-
-/// Values as PostgreSQL writes them, or as the query engine does where PostgreSQL has no such type.
-fn texts_of(array: &ArrayRef) -> Result<Vec<Option<String>>, Refusal> {
-    if let Ok(texts) = texts(array, None) {
-        return Ok(texts.iter().map(|text| text.map(str::to_owned)).collect());
-    }
-    let options = FormatOptions::default().with_display_error(true);
-    let formatter = ArrayFormatter::try_new(array, &options).map_err(Refusal::bad)?;
-    let nulls = array.logical_nulls();
-    let is_null = |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
-    let text = |row| (!is_null(row)).then(|| formatter.value(row).to_string());
-    Ok((0..array.len()).map(text).collect())
 }

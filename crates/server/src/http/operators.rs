@@ -117,7 +117,8 @@ mod tests {
         let context = SessionContext::new();
         let sql = "SELECT a.value % 10, count(*) FROM generate_series(1, 2000) a, generate_series(1, 500) b \
                    WHERE a.value + b.value > 100 GROUP BY 1";
-        let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+        let frame = coscan_datafusion::sql(&context, sql).await.unwrap();
+        let plan = frame.create_physical_plan().await.unwrap();
         let mut working = Working::default();
         assert_eq!(working.look(&plan), None, "nothing ran yet");
         datafusion::physical_plan::collect(plan.clone(), context.task_ctx()).await.unwrap();

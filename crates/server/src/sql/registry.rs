@@ -31,6 +31,8 @@ pub enum Protocol {
     Flight,
     /// The page and its endpoints.
     Http,
+    /// The calling process.
+    Local,
 }
 
 impl Protocol {
@@ -40,6 +42,7 @@ impl Protocol {
             Protocol::Postgres => "postgres",
             Protocol::Flight => "flight",
             Protocol::Http => "http",
+            Protocol::Local => "local",
         }
     }
 }

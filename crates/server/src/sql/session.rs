@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coscan_datafusion::{CoscanContext, CoscanOptions, Interrupt};
+use coscan_datafusion::{CoscanContext, CoscanOptions, Interrupt, with_url_tables};
 use coscan_tier::{TierUser, Tiers};
 use coscan_upstream::with_options;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
@@ -78,6 +78,8 @@ pub struct SessionBase {
     queries: Arc<Turns>,
     stalled_after: Duration,
     work: Arc<Work>,
+    /// Set if functions and operators reserve memory for their results.
+    bounds_expressions: bool,
 }
 
 /// The catalogs of a role for one database, and the role for which they were made.
@@ -118,7 +120,14 @@ impl SessionBase {
             queries: Turns::new(config.max_queries, config.reserved_queries),
             stalled_after: config.stalled_client_timeout,
             work,
+            bounds_expressions: true,
         })
+    }
+
+    /// Leaves functions and operators as they are, so that workers of a cluster know them.
+    pub(crate) fn without_bounds(mut self) -> Self {
+        self.bounds_expressions = false;
+        self
     }
 
     /// The engine and the session it was started with.
@@ -187,23 +196,28 @@ impl SessionBase {
         let room = Room::in_pool(pool.clone());
         let own = Arc::<OwnFunctions>::default();
         let runtime = RuntimeEnv { memory_pool: pool, ..RuntimeEnv::clone(shared) };
-        let state = SessionStateBuilder::new_from_existing(self.template.clone())
+        let mut state = SessionStateBuilder::new_from_existing(self.template.clone())
             .with_config(config)
             .with_runtime_env(Arc::new(runtime))
             .with_catalog_list(self.seen(&user.role, database)?)
             .with_type_planner(Arc::new(CatalogTypes))
             .with_analyzer_rule(Arc::new(ReaderFunctions(own.clone())))
             .with_analyzer_rule(Arc::new(Typed))
-            .with_analyzer_rule(Arc::new(BoundOperators(room.clone())))
-            .with_optimizer_rule(Arc::new(Averages))
-            .with_optimizer_rule(Arc::new(BoundConstants(room.clone())));
+            .with_optimizer_rule(Arc::new(Averages));
+        if self.bounds_expressions {
+            state = state
+                .with_analyzer_rule(Arc::new(BoundOperators(room.clone())))
+                .with_optimizer_rule(Arc::new(BoundConstants(room.clone())));
+        }
         let state = watched(state, &user.role.limits).build();
         let mut context = SessionContext::new_with_state(state);
         super::functions::register_own(&context, &own, create_current_database_udf(database));
         super::functions::register_user(&context, &own, &user.name, user.role.admin, &self.registry);
-        room.bound_functions(&context);
+        if self.bounds_expressions {
+            room.bound_functions(&context);
+        }
         if user.role.admin {
-            context = context.enable_url_table();
+            context = with_url_tables(context);
         }
         Ok((context, room, own))
     }

@@ -26,6 +26,7 @@ pub struct Tables {
     /// Held during checks for changes. A timer, a signal and a reload may start them at the same time, and tables
     /// are opened under one name.
     looking: tokio::sync::Mutex<()>,
+    any_case: bool,
 }
 
 #[derive(Clone)]
@@ -85,6 +86,11 @@ pub struct TablesChange {
 }
 
 impl Tables {
+    /// No tables yet. A name that no table has is found in another case, if only one fits.
+    pub(crate) fn in_any_case() -> Self {
+        Tables { any_case: true, ..Tables::default() }
+    }
+
     /// The names, in order.
     pub fn names(&self) -> Vec<String> {
         self.read().keys().cloned().collect()
@@ -97,7 +103,14 @@ impl Tables {
 
     /// The table of this name.
     pub fn get(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
-        self.read().get(name).map(|table| table.provider.clone())
+        let known = self.read();
+        let in_another_case = || {
+            let folded = name.to_lowercase();
+            let mut fitting = known.iter().filter(|(other, _)| other.to_lowercase() == folded);
+            fitting.next().filter(|_| fitting.next().is_none()).map(|(_, table)| table)
+        };
+        let table = known.get(name).or_else(|| if self.any_case { in_another_case() } else { None });
+        table.map(|table| table.provider.clone())
     }
 
     /// The plan of a view. `None` for other tables.
@@ -274,11 +287,7 @@ async fn open(
         clustered_with.map(|declared| ("coscan.clustered_with", declared)).into_iter().collect();
     coscan.register_parquet_with(name, location, &options).await.map_err(told)?;
     let table = coscan.ctx.deregister_table(TableReference::bare(name)).map_err(told)?;
-    let table = table.ok_or_else(|| "it was not opened".to_owned())?;
-    if table.schema().fields().is_empty() {
-        return Err("there is no Parquet file with columns".to_owned());
-    }
-    Ok(table)
+    table.ok_or_else(|| "it was not opened".to_owned())
 }
 
 /// The tables of a watched folder, by name: Parquet files, and subfolders with Parquet files. Names that begin with

@@ -362,9 +362,10 @@ fn date(days: i32, form: Form, out: &mut BytesMut) -> Result<()> {
 
 fn time<T: ArrowPrimitiveType>(array: &ArrayRef, form: Form, of: fn(T::Native) -> i64) -> Put {
     primitive::<T>(array, move |value, out| {
+        let of_day = times::time_of_day(of(value))?;
         match form.binary {
-            true => out.put_i64(of(value)),
-            false => times::time_text(of(value), out),
+            true => out.put_i64(of_day),
+            false => times::time_text(of_day, out),
         }
         Ok(())
     })

@@ -28,8 +28,10 @@ use std::sync::Arc;
 use arrow_pg::datatypes::field_into_pg_type;
 use bytes::{BufMut, BytesMut};
 use datafusion::arrow::array::timezone::Tz;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, StringBuilder};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray, StringBuilder};
 use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions as ArrowOptions};
 use pgwire::api::Type;
 use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::messages::data::DataRow;
@@ -165,6 +167,27 @@ pub(crate) fn texts(array: &ArrayRef, zone: Option<Tz>) -> Result<StringArray> {
         texts.append_value(written);
     }
     Ok(texts.finish())
+}
+
+/// Values as a person reads them: as PostgreSQL writes them, or as the query engine does where PostgreSQL has no such
+/// type. `None` for null.
+///
+/// # Errors
+///
+/// If a value has no text, such as a time that is none.
+pub fn shown_values(array: &ArrayRef) -> std::result::Result<Vec<Option<String>>, ArrowError> {
+    if let Ok(texts) = texts(array, None) {
+        return Ok(texts.iter().map(|text| text.map(str::to_owned)).collect());
+    }
+    let options = ArrowOptions::default();
+    let formatter = ArrayFormatter::try_new(array, &options)?;
+    let nulls = array.logical_nulls();
+    let is_null = |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let text = |row| match is_null(row) {
+        true => Ok(None),
+        false => formatter.value(row).try_to_string().map(Some),
+    };
+    (0..array.len()).map(text).collect()
 }
 
 /// Writes a value after its length, which is known afterwards.

@@ -137,6 +137,16 @@ pub(super) fn time_text(microseconds: i64, out: &mut BytesMut) {
     );
 }
 
+/// Microseconds since midnight. The last time of a day is 24:00.
+pub(super) fn time_of_day(microseconds: i64) -> Result<i64> {
+    match (0..=MICROSECONDS_IN_DAY).contains(&microseconds) {
+        true => Ok(microseconds),
+        false => {
+            Err(error("22008", format!("time out of range: {microseconds} microseconds are none of a day")))
+        }
+    }
+}
+
 /// A timestamp in PostgreSQL's binary form: microseconds from 2000. The argument counts from 1970; `None` stands for
 /// an overflow.
 pub(super) fn timestamp(microseconds: Option<i64>) -> Result<i64> {
@@ -249,6 +259,12 @@ mod tests {
                     && date_text(wrong, DateStyle::of(""), &mut BytesMut::new()).is_err()
             );
         }
+    }
+
+    #[test]
+    fn times_are_of_a_day() {
+        assert_eq!(time_of_day(MICROSECONDS_IN_DAY).ok(), Some(MICROSECONDS_IN_DAY));
+        assert!(time_of_day(-1).is_err() && time_of_day(MICROSECONDS_IN_DAY + 1).is_err());
     }
 
     #[test]

@@ -235,7 +235,7 @@ async fn a_fetch_from_a_cursor_of_an_earlier_request_can_be_stopped() {
     client.simple_query("SELECT 1").await.unwrap();
     stopped_by(client.simple_query("FETCH 1 FROM c"), async || world.cancel(&token).await).await;
     world.idle().await;
-    let ended = world.server.state().registry().recent();
+    let ended = world.server.state().registry().finished_since(0).0;
     let ended = ended.iter().find(|ended| ended.sql.contains("DECLARE")).unwrap();
     assert_eq!(ended.error.as_ref().unwrap().1, "canceling statement due to user request");
 }
