@@ -160,6 +160,8 @@ class Shell(unittest.TestCase):
             self.assertRegex(columns, rf"{name} +{re.escape(kind)}")
         table = self.ask("SELECT 7 AS number, 'x' AS word UNION ALL SELECT 12345, 'yz' ORDER BY 1;")
         self.assertIn("|      7 | x    |", table)
+        listed = self.ask("SHOW TABLES;")
+        self.assertTrue("lineitem" in listed and "pg_class" not in listed, listed)
         self.assertIn("| table_name |", self.ask("SELECT relname AS table_name FROM pg_class WHERE relname = 'nation';"))
 
     def test_connection_databases_and_copies(self):

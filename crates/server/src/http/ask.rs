@@ -16,7 +16,7 @@ use super::api::Refusal;
 use super::guard::Peer;
 use super::{Http, operators, samples, tables};
 use crate::access::User;
-use crate::sql::{Protocol, Results, Session, shown, type_shown};
+use crate::sql::{Protocol, Results, Session, Stop, shown, type_shown};
 use crate::values::shown_values;
 
 /// Maximum number of rows and approximate maximum number of characters of a shown result.
@@ -67,6 +67,7 @@ pub(crate) async fn sql(
     while let Some(batch) = results.next().await {
         more = !add_rows(&batch?, &mut rows, &mut letters)?;
         if more {
+            query.cancel.stop(Stop::Enough);
             break;
         }
     }

@@ -61,6 +61,8 @@ pub enum Stop {
     Disconnected,
     /// The client does not read the result.
     Stalled,
+    /// The client has all rows that it wants, so that the statement succeeded.
+    Enough,
     /// The user was removed, or got another role or password.
     UserChanged,
     /// The server is shutting down.
@@ -75,6 +77,7 @@ impl Stop {
             Stop::Timeout => "statement timeout",
             Stop::Disconnected => "a lost connection",
             Stop::Stalled => "a client that does not read the result",
+            Stop::Enough => "a client that has enough rows",
             Stop::UserChanged => "a change of the user in the users file",
             Stop::ShuttingDown => "the server shutting down",
         }

@@ -89,6 +89,7 @@ impl Ending {
         if std::mem::replace(&mut self.noted, true) {
             return;
         }
+        let error = error.filter(|error| !matches!(error, QueryError::Stopped(Stop::Enough)));
         let error = error.map(|error| (error.sqlstate(), error.to_string()));
         let finished = self.base.registry().end(&self.query, error);
         let (query, took_ms) = (finished.id, finished.took.as_secs_f64() * 1e3);

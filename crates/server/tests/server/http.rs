@@ -365,17 +365,19 @@ async fn finished_statements_are_told_once_and_in_short_to_others() {
     let world = World::new(true).await;
     assert_eq!(world.sql("bob", "SELECT 'private', count(*) FROM seen").await.0, StatusCode::OK);
     assert!(world.sql("bob", "SELECT 'private'::integer").await.0.is_client_error());
+    assert_eq!(world.sql("bob", "SELECT * FROM seen").await.1["more"], true);
     let told = async |user: &str| -> Vec<Value> {
         let messages = world.watch(user, |message| message["finished"].as_array().is_some()).await;
         messages.iter().flat_map(|message| message["finished"].as_array().unwrap().clone()).collect()
     };
     let own = told("bob").await;
-    let [first, second] = own.as_slice() else { panic!("{own:?}") };
+    let [first, second, third] = own.as_slice() else { panic!("{own:?}") };
     assert_eq!((&first["rows"], &first["error"]), (&json!(1), &Value::Null));
     assert_eq!(first["sql"], "SELECT 'private', count(*) FROM seen");
     assert!(second["error"].as_str().unwrap().contains("private"), "{second}");
+    assert_eq!(third["error"], Value::Null, "the page has enough rows");
     let others = told("ann").await;
-    assert_eq!(others.len(), 2);
+    assert_eq!(others.len(), 3);
     assert!(!json!(others).to_string().contains("private"), "{others:?}");
     assert_eq!(others[1]["error"], "22P02", "the code alone");
     assert_eq!(told("root").await, own);

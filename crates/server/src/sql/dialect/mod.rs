@@ -45,8 +45,11 @@ use std::ops::ControlFlow;
 
 use coscan_upstream::mend_statement;
 use coscan_upstream::walk::visit_mut;
+use datafusion::common::DataFusionError;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Set, Statement as Ast};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
 
 pub(crate) use arrays::{ALL, ANY, array_elements, compared, in_rows};
 pub(crate) use averages::Averages;
@@ -80,7 +83,15 @@ fn translate(statement: &mut Statement) -> Result<(), QueryError> {
     }
 }
 
+/// The answer to SHOW TABLES, which the query engine would fill with the tables of PostgreSQL's catalog.
+const TABLES: &str = "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables \
+                      WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2, 3";
+
 fn translate_ast(ast: &mut Ast) -> Result<(), QueryError> {
+    if matches!(ast, Ast::ShowTables { .. }) {
+        let parsed = Parser::parse_sql(&PostgreSqlDialect {}, TABLES).map_err(DataFusionError::from)?;
+        parsed.into_iter().for_each(|query| *ast = query);
+    }
     // Names come from the original text.
     match ast {
         Ast::Query(query) => names::name_columns(query),
