@@ -73,7 +73,7 @@ class TableMap {
       held[cell] |= (parts[at] >> 2) & 1;
       counts[state] += 1;
     }
-    if (same || counts[1] > 0 || wanted.some((n) => n > 0)) this.used = now;
+    if (counts[1] > 0 || wanted.some((n) => n > 0)) this.used = now;
     Object.assign(this, { table, parts, wanted, held, counts, fades: now + FADE_MS, dirty: true });
     const inMemory = Math.round((100 * (counts[2] + counts[3])) / Math.max(1, size));
     const files = table.files === 1 ? "1 file" : `${table.files} files`;

@@ -43,7 +43,7 @@ class Row {
     const progress = wanted > 0 ? `${done} of ${wanted} chunks` : "planning, or nothing to scan";
     const words = !running ? "waits for its turn"
       : from ? `takes its result from query ${from}, which is equal`
-      : works ? `scans done, ${operator(works[0])} works${works[1] > 0 ? `: ${count(works[1])} rows` : ""}`
+      : works ? `${wanted > 0 ? "scans done, " : ""}${operator(works[0])} works${works[1] > 0 ? `: ${count(works[1])} rows` : ""}`
       : `${progress} · ${bytes(read)} read, ${bytes(spared)} spared`;
     write(this.left, words);
     const waits = running && waiting > 300;

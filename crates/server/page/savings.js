@@ -1,4 +1,4 @@
-// What sharing saved since the start: bytes handed to queries against bytes read, over time and for each span with one
+// Savings of sharing since the start: bytes handed to queries against bytes read, over time and for each span with one
 // policy and one size of the buffer.
 
 import { ask } from "./stream.js";

@@ -1,4 +1,4 @@
-// What a newcomer needs: the tables, how to connect, and samples that show sharing.
+// Tables, connection and samples for newcomers.
 
 import { send } from "./stream.js";
 import { bytes, count, element, sharing, time, write } from "./words.js";
@@ -21,7 +21,7 @@ export class Start {
     });
   }
 
-  /** Opens the panel on a server that nobody has asked yet, until the user decides. */
+  /** Opens the panel on a server that has run no statement, until the user decides. */
   fresh(isFresh) {
     let kept;
     try { kept = localStorage.getItem(KEPT); } catch { /* As if nothing were kept. */ }

@@ -21,6 +21,9 @@ use crate::sql::{Finished, RunningQuery};
 /// Longer statements are cut.
 const SQL_SHOWN: usize = 2000;
 
+/// A statement that has announced no scan after this time has none.
+const WITHOUT_SCANS: Duration = Duration::from_secs(1);
+
 /// One snapshot.
 pub(crate) struct Frame {
     /// Policy, ledger and counters: JSON without its braces.
@@ -59,7 +62,7 @@ pub(crate) struct QueryFrame {
     tables: Vec<u32>,
     taken_from: Option<u64>,
     left: Option<Left>,
-    /// After its scans: the operator that works, and the rows that it made.
+    /// While no scan runs: the operator that works, and the rows that it made.
     works: Option<(String, usize)>,
 }
 
@@ -163,9 +166,11 @@ impl QueryFrame {
         working: &mut Working,
     ) -> Self {
         let progress = query.account().progress();
-        let left = progress.chunks_wanted.saturating_sub(progress.done.chunks_delivered);
-        let plan = query.plan().filter(|_| left == 0);
         let elapsed = query.started.elapsed();
+        let left = progress.chunks_wanted.saturating_sub(progress.done.chunks_delivered);
+        // Before its scans are announced, a statement has none either.
+        let has_begun = progress.chunks_wanted > 0 || elapsed > WITHOUT_SCANS;
+        let plan = query.plan().filter(|_| left == 0 && has_begun);
         let own = scans.iter().filter(|scan| scan.query == Some(query.id));
         let mut tables: Vec<u32> = own.clone().map(|scan| scan.table).collect();
         tables.sort_unstable();

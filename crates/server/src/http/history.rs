@@ -1,4 +1,4 @@
-//! What sharing saved since the start: the bytes read and the bytes handed to queries over time, and in each span with
+//! Savings of sharing since the start: the bytes read and the bytes handed to queries over time, and in each span with
 //! one policy and one size of the buffer.
 //!
 //! The engine's counters are looked at once a second. Of a long time fewer looks are kept.
