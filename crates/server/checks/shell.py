@@ -162,7 +162,8 @@ class Shell(unittest.TestCase):
         self.assertIn("|      7 | x    |", table)
         listed = self.ask("SHOW TABLES;")
         self.assertTrue("lineitem" in listed and "pg_class" not in listed, listed)
-        self.assertIn("| table_name |", self.ask("SELECT relname AS table_name FROM pg_catalog.pg_class WHERE relname = 'nation';"))
+        self.assertIn("| nation ", self.ask("SELECT 'nation'::regclass AS name;"))
+        self.assertIn("| table_name |", self.ask("SELECT relname AS table_name FROM pg_class WHERE relname = 'nation';"))
 
     def test_connection_databases_and_copies(self):
         self.assertRegex(self.ask("\\conninfo"), r"in this process, as user .*policy relevance.*2 tables")

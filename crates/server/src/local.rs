@@ -12,8 +12,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::access::{Audit, Limits, Role, Users};
 use crate::config::ServeConfig;
 use crate::error::ServeError;
+use crate::postgres::statement::{Statement, plan, read};
 use crate::sql::{
-    Protocol, QueryError, Results, RunningQuery, Session, SessionBase, Sources, Tables, shown, type_shown,
+    Protocol, QueryError, Results, Run, RunningQuery, Session, SessionBase, Sources, Tables, shown,
+    type_shown,
 };
 
 /// A person may read a result for any time.
@@ -23,7 +25,7 @@ const UNREAD: Duration = Duration::from_secs(10 * 365 * 86_400);
 #[derive(Debug)]
 pub struct LocalSession {
     base: Arc<SessionBase>,
-    session: Session,
+    session: Arc<Session>,
 }
 
 /// A column as a person reads it.
@@ -62,7 +64,7 @@ impl LocalSession {
         let user = Users::none().user(user, Arc::new(Role::built_in(true, &none)));
         let session = base.open(user, Protocol::Local, None, None);
         let session = session.map_err(|error| ServeError::Engine(error.to_string()))?;
-        Ok(LocalSession { base, session })
+        Ok(LocalSession { base, session: Arc::new(session) })
     }
 
     /// Names the user in messages of tiers, which other processes see.
@@ -77,7 +79,20 @@ impl LocalSession {
     ///
     /// As [`Session::query`].
     pub async fn query(&self, sql: &str) -> Result<Results, QueryError> {
-        self.session.query(sql).await
+        let plan = self.plan(sql).await?;
+        self.session.run(sql, plan, Run::default()).await
+    }
+
+    /// The plan of a statement, with the rewrites for statements about catalogs. What only a connection has, such as a
+    /// transaction, has no plan there.
+    async fn plan(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
+        let mut statements = read(&self.session, sql).await?;
+        if let (Some(statement), true) = (statements.pop(), statements.is_empty())
+            && let Statement::Plan(plan) = plan(&self.session, statement, &[]).await?
+        {
+            return Ok(*plan);
+        }
+        self.session.plan(sql).await
     }
 
     /// The plan of a statement that is not run. `None` for a definition or a setting, which takes effect.
@@ -86,7 +101,7 @@ impl LocalSession {
     ///
     /// If it cannot be planned.
     pub async fn physical_plan(&self, sql: &str) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
-        let plan = self.session.plan(sql).await?;
+        let plan = self.plan(sql).await?;
         if matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_)) {
             self.query(sql).await?;
             return Ok(None);
@@ -115,7 +130,7 @@ impl LocalSession {
     ///
     /// If there is no such table.
     pub async fn columns(&self, table: &str) -> Result<Vec<LocalColumn>, QueryError> {
-        let plan = self.session.plan(&format!("SELECT * FROM {table} LIMIT 0")).await?;
+        let plan = self.plan(&format!("SELECT * FROM {table} LIMIT 0")).await?;
         let column = |field: &datafusion::arrow::datatypes::FieldRef| LocalColumn {
             name: shown(field.name()).to_owned(),
             kind: type_shown(field),

@@ -202,7 +202,7 @@ fn flag_over_environment_over_file_over_default() {
         let mut command = coscan();
         command.args(["sql", "--format", "csv", "-c", &show]).args(args).envs(environment.iter().copied());
         let shown = text(&command.output().unwrap().stdout);
-        shown.trim().rsplit(',').next().unwrap().to_owned()
+        shown.lines().last().unwrap().to_owned()
     };
     let environment = [("COSCAN_POLICY", "elevator"), ("COSCAN_STALL_MS", "80")];
     assert_eq!(show("policy", &[], &[]), "relevance");

@@ -37,7 +37,7 @@ mod settings;
 mod simple;
 mod socket;
 mod startup;
-mod statement;
+pub(crate) mod statement;
 mod transaction;
 
 use std::io;
