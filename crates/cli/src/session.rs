@@ -241,7 +241,7 @@ impl Session {
 
     /// The name of this process in other processes' views of tiers.
     pub fn tier_user(&self) -> String {
-        let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+        let name = user_name().unwrap_or_default();
         format!("{name} (process {})", std::process::id()).trim_start().to_owned()
     }
 
@@ -389,6 +389,11 @@ impl Rows {
     pub async fn next(&mut self) -> Option<anyhow::Result<RecordBatch>> {
         Some(self.stream.next().await?.map_err(sql_error))
     }
+}
+
+/// The name of this process's user in the environment.
+pub fn user_name() -> Option<String> {
+    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok()
 }
 
 /// The settings of the query engine.

@@ -42,7 +42,7 @@ pub use rule::foreign::declare_node;
 pub use rule::{CooperativeScans, rewrite_plan};
 pub use scan::{CScan, scanned_files};
 pub use session::account::with_account;
-pub use session::any_case::AnyCaseSchema;
+pub use session::any_case::{AnyCaseSchema, in_any_case};
 pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::{install, with_mended_planning};
 pub use session::layer::{SessionLayer, set_session_layer};

@@ -150,6 +150,19 @@ class Shell(unittest.TestCase):
         self.assertIn("FRANCE", out.read_text())
         self.assertIn("No such file", self.ask("\\i /nowhere.sql"))
 
+    def script(self, name: str, text: str) -> str:
+        """Writes a program for the shell, and returns its path."""
+        path = self.data / name
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(0o755)
+        return str(path)
+
+    def restart(self, *arguments: str, **options: object) -> None:
+        """Leaves the shell, and starts another one."""
+        self.leave()
+        self.terminal = Terminal(COSCAN, "sql", *arguments, **options)
+        self.terminal.see(PROMPT)
+
     def test_the_sql_is_that_of_the_server(self):
         answer = self.ask("""SELECT '{"env": "test"}'::json ->> 'env', 1;""")
         self.assertIn("?column?", answer)
@@ -179,12 +192,8 @@ class Shell(unittest.TestCase):
         self.assertIn("on the terminal", self.ask("SELECT 'on the ' || 'terminal';"))
 
     def test_an_editor_changes_the_statement(self):
-        editor = self.data / "editor"
-        editor.write_text("#!/bin/sh\nsed -i 's/before/edited/' \"$1\"\necho ';' >> \"$1\"\n")
-        editor.chmod(0o755)
-        self.leave()
-        self.terminal = Terminal(COSCAN, "sql", EDITOR=str(editor), VISUAL=str(editor))
-        self.terminal.see(PROMPT)
+        editor = self.script("editor", "sed -i 's/before/edited/' \"$1\"\necho ';' >> \"$1\"\n")
+        self.restart(EDITOR=editor, VISUAL=editor)
         self.ask("SELECT 'be' || 'fore it';")
         self.terminal.type("\\e\r")
         self.terminal.see("(1 row")
@@ -204,13 +213,8 @@ class Shell(unittest.TestCase):
         self.assertIn("after it", self.ask("SELECT 'after ' || 'it';"))
 
     def test_a_large_result_comes_in_pages(self):
-        pager = self.data / "pager"
-        pager.write_text("#!/bin/sh\nhead -n 3\necho paged\n")
-        pager.chmod(0o755)
-        self.leave()
-        table = f"--table=nation={self.data / 'nation.parquet'}"
-        self.terminal = Terminal(COSCAN, "sql", table, rows=10, PAGER=str(pager))
-        self.terminal.see(PROMPT)
+        pager = self.script("pager", "head -n 3\necho paged\n")
+        self.restart(f"--table=nation={self.data / 'nation.parquet'}", rows=10, PAGER=pager)
         self.ask("\\pager on")
         paged = self.ask("SELECT n_name FROM nation;")
         self.assertIn("paged", paged)

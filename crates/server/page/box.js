@@ -4,9 +4,8 @@
 import { chart, isDrawable } from "./chart.js";
 import { Completion } from "./complete.js";
 import { ofText, plan } from "./plan.js";
-import { quoted } from "./start.js";
 import { send } from "./stream.js";
-import { bytes, count, element, time, write } from "./words.js";
+import { button, bytes, count, element, quoted, time, write } from "./words.js";
 
 export class Box {
   constructor(node) {
@@ -41,14 +40,11 @@ export class Box {
 
   /** A button that inserts a name at the cursor. */
   inserting(name) {
-    const button = element("button", "", name);
-    button.type = "button";
-    button.addEventListener("click", () => {
+    return button(name, () => {
       const { selectionStart, selectionEnd } = this.text;
       this.text.setRangeText(quoted(name), selectionStart, selectionEnd, "end");
       this.text.focus();
     });
-    return button;
   }
 
   /** Puts a statement into the box. */
@@ -104,15 +100,13 @@ export class Box {
 
   /** A button that shows the result as lines, and as a table again. */
   chart(answer, rowsShown) {
-    const button = element("button", "", "Chart");
-    button.type = "button";
-    button.addEventListener("click", () => {
-      const drawn = button.textContent === "Chart" ? chart(answer) : null;
+    const turn = button("Chart", () => {
+      const drawn = turn.textContent === "Chart" ? chart(answer) : null;
       this.result.replaceChildren(drawn ? drawn.node : rowsShown);
       drawn?.draw();
-      write(button, drawn ? "Table" : "Chart");
+      write(turn, drawn ? "Table" : "Chart");
     });
-    return button;
+    return turn;
   }
 
   csv({ columns, rows, more }) {

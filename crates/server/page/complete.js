@@ -1,7 +1,6 @@
 // Completion of names of tables and columns, and of words of SQL, while a statement is written.
 
-import { element } from "./words.js";
-import { quoted } from "./start.js";
+import { element, quoted } from "./words.js";
 
 const WORDS = "SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT DISTINCT COUNT SUM AVG MIN MAX BETWEEN LIKE EXISTS LEFT JOIN INNER USING UNION WITH CASE WHEN THEN ELSE END DESC INTERVAL DATE_TRUNC EXTRACT".split(" ");
 const SHOWN = 8;

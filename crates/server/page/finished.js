@@ -1,6 +1,6 @@
 // The last statements that ended, the newest first.
 
-import { bytes, count, element, sharing, time } from "./words.js";
+import { button, bytes, count, element, rowKey, sharing, time } from "./words.js";
 
 const SHOWN = 100;
 
@@ -11,7 +11,6 @@ export class Finished {
     this.empty = node.querySelector(".empty");
     this.onAgain = onAgain;
     this.list.addEventListener("focusin", (event) => this.reach(event.target.closest("li")));
-    this.list.addEventListener("keydown", (event) => this.key(event));
   }
 
   /** A hundred rows are one stop of the Tab key, and the arrow keys move among them. */
@@ -20,16 +19,6 @@ export class Finished {
     if (this.reached) for (const stop of stops(this.reached)) stop.tabIndex = -1;
     for (const stop of stops(row)) stop.tabIndex = 0;
     this.reached = row;
-  }
-
-  key(event) {
-    const row = event.target;
-    if (row.tagName !== "LI") return;
-    const step = { ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling };
-    if (event.key === "Enter" || event.key === " ") row.classList.toggle("open");
-    else if (event.key in step) step[event.key]?.focus();
-    else return;
-    event.preventDefault();
   }
 
   clear() {
@@ -49,11 +38,9 @@ export class Finished {
     const code = element("code", "", sql ?? "a statement of another user");
     const top = element("div", "top", element("i", error ? "sign failed" : "sign"), code, element("span", "who", `${user} · ${id}`));
     if (sql) {
-      const again = element("button", "", "Again");
-      again.type = "button";
+      const again = button("Again", (event) => { event.stopPropagation(); this.onAgain(sql); });
       again.tabIndex = -1;
       again.title = "Put this statement into the query box";
-      again.addEventListener("click", (event) => { event.stopPropagation(); this.onAgain(sql); });
       top.append(again);
     }
     const shared = read + spared > 0 ? `, ${bytes(read)} read, ${bytes(spared)} spared` : "";
@@ -64,7 +51,9 @@ export class Finished {
     const row = element("li", "query", top, words);
     row.title = `ended ${new Date(ended).toLocaleTimeString()}`;
     row.tabIndex = -1;
-    row.addEventListener("click", () => row.classList.toggle("open"));
+    const open = () => row.classList.toggle("open");
+    row.addEventListener("click", open);
+    row.addEventListener("keydown", (event) => rowKey(event, row, open));
     return row;
   }
 }

@@ -2,7 +2,7 @@
 // place, so that two hundred of them cost little.
 
 import { ask, send } from "./stream.js";
-import { bytes, count, element, operator, range, time, write } from "./words.js";
+import { button, bytes, count, element, operator, range, rowKey, time, write } from "./words.js";
 
 const NEEDED_EVERY_MS = 250;
 /** Colours of queries. Beyond them, colours repeat. */
@@ -19,17 +19,15 @@ class Row {
     this.track.setAttribute("role", "progressbar");
     this.left = element("span");
     this.right = element("span");
-    this.stop = element("button", "", "Stop");
-    this.stop.type = "button";
+    this.stop = button("Stop", (event) => { event.stopPropagation(); list.stop(id); });
     this.stop.title = `Stop query ${id}`;
-    this.stop.addEventListener("click", (event) => { event.stopPropagation(); list.stop(id); });
     const code = element("code", "", sql ?? "a statement of another user");
     const top = element("div", "top", element("i", `sign q${this.colour}`), code, element("span", "who", `${user} · ${id}`));
     if (list.admin || user === list.user) top.append(this.stop);
     this.node = element("li", "query", top, this.track, element("div", "words", this.left, this.right));
     this.node.tabIndex = 0;
     this.node.addEventListener("click", () => list.choose(id));
-    this.node.addEventListener("keydown", (event) => list.key(event, id, this.node));
+    this.node.addEventListener("keydown", (event) => rowKey(event, this.node, () => list.choose(id)));
   }
 
   set(query) {
@@ -105,15 +103,6 @@ export class Queries {
     this.chosen = chosen;
     this.rows.get(chosen)?.node.setAttribute("aria-current", "true");
     if (chosen === null) this.onNeeded([], null); else this.needed();
-  }
-
-  key(event, id, node) {
-    if (event.target !== node) return;
-    const step = { ArrowDown: node.nextElementSibling, ArrowUp: node.previousElementSibling };
-    if (event.key === "Enter" || event.key === " ") this.choose(id);
-    else if (event.key in step) step[event.key]?.focus();
-    else return;
-    event.preventDefault();
   }
 
   /** Asks which chunks the chosen query still needs. */

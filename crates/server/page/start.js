@@ -1,7 +1,7 @@
 // Tables, connection and samples for newcomers.
 
 import { send } from "./stream.js";
-import { bytes, count, element, sharing, time, write } from "./words.js";
+import { button, bytes, count, element, quoted, sharing, time, write } from "./words.js";
 
 const KEPT = "coscan-start";
 
@@ -37,30 +37,28 @@ export class Start {
 
   tables(tables) {
     const items = tables.map(({ name, rows, bytes: size, columns }) => {
-      const button = element("button", "", name);
-      button.type = "button";
-      button.title = `Ask for rows of ${name}`;
-      button.addEventListener("click", () => this.onPick(`SELECT * FROM ${quoted(name)} LIMIT 10`));
+      const pick = button(name, () => this.onPick(`SELECT * FROM ${quoted(name)} LIMIT 10`));
+      pick.title = `Ask for rows of ${name}`;
       const known = [rows === null ? null : `${count(rows)} ${rows === 1 ? "row" : "rows"}`, size === null ? null : bytes(size)];
       const words = [...known.filter(Boolean), `${columns.length} columns`].join(" · ");
-      return element("li", "", button, element("span", "hint", words));
+      return element("li", "", pick, element("span", "hint", words));
     });
     this.list.replaceChildren(...items);
     this.button.disabled = tables.length === 0;
     if (tables.length === 0) this.list.append(element("li", "hint", "The server has no tables: start it with --table NAME=PATH."));
   }
 
-  async copy(button) {
+  async copy(pressed) {
     const text = this.connection.textContent;
     try {
       await navigator.clipboard.writeText(text);
-      write(button, "Copied");
+      write(pressed, "Copied");
     } catch {
       // Without HTTPS a page may not write to the clipboard: the text is selected instead.
       getSelection().selectAllChildren(this.connection);
-      write(button, "Selected");
+      write(pressed, "Selected");
     }
-    setTimeout(() => write(button, "Copy"), 2000);
+    setTimeout(() => write(pressed, "Copy"), 2000);
   }
 
   async samples() {
@@ -88,9 +86,4 @@ export class Start {
       return element("li", "", code, end, element("span", "hint", time(took)));
     }));
   }
-}
-
-/** A name as SQL needs it. */
-export function quoted(name) {
-  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }

@@ -55,6 +55,29 @@ export function operator(name) {
   return name.replace(/Exec$/, "").replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
 }
 
+/** A button with an action. */
+export function button(text, act) {
+  const made = element("button", "", text);
+  made.type = "button";
+  made.addEventListener("click", act);
+  return made;
+}
+
+/** Keys on a row of a list: Enter and the space bar act, and the arrow keys move to a neighbour. */
+export function rowKey(event, row, act) {
+  if (event.target !== row) return;
+  const step = { ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling };
+  if (event.key === "Enter" || event.key === " ") act();
+  else if (event.key in step) step[event.key]?.focus();
+  else return;
+  event.preventDefault();
+}
+
+/** A name as SQL needs it. */
+export function quoted(name) {
+  return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
+}
+
 /** Sets a text only if it differs, so that unchanged text costs nothing. */
 export function write(node, text) {
   if (node.textContent !== text) node.textContent = text;

@@ -79,7 +79,10 @@ impl LocalSession {
     ///
     /// As [`Session::query`].
     pub async fn query(&self, sql: &str) -> Result<Results, QueryError> {
-        let plan = self.plan(sql).await?;
+        self.run(sql, self.plan(sql).await?).await
+    }
+
+    async fn run(&self, sql: &str, plan: LogicalPlan) -> Result<Results, QueryError> {
         self.session.run(sql, plan, Run::default()).await
     }
 
@@ -103,7 +106,7 @@ impl LocalSession {
     pub async fn physical_plan(&self, sql: &str) -> Result<Option<Arc<dyn ExecutionPlan>>, QueryError> {
         let plan = self.plan(sql).await?;
         if matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_)) {
-            self.query(sql).await?;
+            self.run(sql, plan).await?;
             return Ok(None);
         }
         let planned = self.session.context().state().create_physical_plan(&plan).await;

@@ -10,12 +10,8 @@ use futures::StreamExt;
 
 use super::SqlArgs;
 use crate::failure::squeeze;
-use crate::meant::nearest;
-use crate::session::{Access, Session, sql_error};
+use crate::session::{Access, Session, sql_error, user_name};
 use crate::settings::Settings;
-
-/// The code of an error about a table that does not exist.
-const NO_TABLE: &str = "42P01";
 
 /// The session, and the engine below it.
 pub struct SqlSession {
@@ -64,8 +60,7 @@ impl SqlSession {
             attached.with_context(|| format!("cannot open the catalog {}", catalog.name))?;
         }
         let tables = args.table.iter().map(|table| (table.name.clone(), table.location.clone())).collect();
-        let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-        let user = user.unwrap_or_else(|_| "coscan".to_owned());
+        let user = user_name().unwrap_or_else(|| "coscan".to_owned());
         let (coscan, tiers) = engine.context()?;
         let local = LocalSession::open(coscan.clone(), tables, tiers.cloned(), &user).await;
         let local = local.map_err(|error| anyhow!(plain_addresses(&squeeze(&error.to_string()))))?;
@@ -76,12 +71,12 @@ impl SqlSession {
 
     /// Plans and runs a statement. Its rows come as they are computed.
     pub async fn run(&self, statement: &str) -> anyhow::Result<Rows> {
-        self.local.query(statement).await.map(Rows).map_err(|error| self.explained(&error))
+        self.local.query(statement).await.map(Rows).map_err(|error| failure(&error))
     }
 
     /// The restores that a statement would need. Definitions take effect.
     pub async fn forecast(&self, statement: &str) -> anyhow::Result<Vec<Forecast>> {
-        let plan = self.local.physical_plan(statement).await.map_err(|error| self.explained(&error))?;
+        let plan = self.local.physical_plan(statement).await.map_err(|error| failure(&error))?;
         match plan {
             Some(plan) => coscan_tier::forecast(&plan).await.map_err(sql_error),
             None => Ok(Vec::new()),
@@ -125,21 +120,7 @@ impl SqlSession {
 
     /// The columns of a table, whose name is written as in SQL.
     pub async fn columns(&self, table: &str) -> anyhow::Result<Vec<LocalColumn>> {
-        self.local.columns(table).await.map_err(|error| self.explained(&error))
-    }
-
-    /// The error, with the most similar name if a table does not exist.
-    fn explained(&self, error: &QueryError) -> anyhow::Error {
-        let text = error.to_string();
-        let missing =
-            text.split('"').nth(1).filter(|_| error.sqlstate() == NO_TABLE && error.hint().is_none());
-        let tables = self.tables();
-        let meant =
-            missing.and_then(|missing| nearest(missing, tables.iter().map(|(name, _)| name.as_str())));
-        match meant {
-            Some(meant) => anyhow!("{text}; did you mean '{meant}'?"),
-            None => failure(error),
-        }
+        self.local.columns(table).await.map_err(|error| failure(&error))
     }
 }
 

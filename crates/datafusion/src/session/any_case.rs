@@ -9,6 +9,14 @@ use async_trait::async_trait;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::Result;
 
+/// Returns the name that is meant: the same one, or the only one that differs in case.
+pub fn in_any_case<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let folded = wanted.to_lowercase();
+    let same = names.clone().find(|name| *name == wanted);
+    let mut fitting = names.filter(|name| name.to_lowercase() == folded);
+    same.or_else(|| fitting.next().filter(|_| fitting.next().is_none()))
+}
+
 /// A schema in memory, for registration in a catalog.
 #[derive(Debug, Default)]
 pub struct AnyCaseSchema(MemorySchemaProvider);
@@ -16,12 +24,7 @@ pub struct AnyCaseSchema(MemorySchemaProvider);
 impl AnyCaseSchema {
     /// Returns the table's registered name.
     fn real_name(&self, name: &str) -> Option<String> {
-        if self.0.table_exist(name) {
-            return Some(name.to_owned());
-        }
-        let folded = name.to_lowercase();
-        let mut fitting = self.0.table_names().into_iter().filter(|table| table.to_lowercase() == folded);
-        fitting.next().filter(|_| fitting.next().is_none())
+        in_any_case(name, self.0.table_names().iter().map(String::as_str)).map(str::to_owned)
     }
 }
 

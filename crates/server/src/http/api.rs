@@ -77,8 +77,6 @@ pub(crate) async fn about(State(http): State<Arc<Http>>, Extension(user): Extens
         "admin": user.role.admin,
         "policies": policies,
         "memory": memory_bytes(),
-        // Without users, every name is accepted.
-        "asksWho": config.asks_who(),
         "ports": ports,
         "tls": config.tls_cert.is_some(),
     }))

@@ -16,7 +16,7 @@ use super::api::Refusal;
 use super::guard::Peer;
 use super::{Http, operators, samples, tables};
 use crate::access::User;
-use crate::sql::{Protocol, Results, Session, Stop, shown, type_shown};
+use crate::sql::{Protocol, RunningQuery, Session, Stop, shown, type_shown};
 use crate::values::shown_values;
 
 /// Maximum number of rows and approximate maximum number of characters of a shown result.
@@ -34,13 +34,6 @@ pub(crate) struct Statement {
 
 fn yes() -> bool {
     true
-}
-
-impl Http {
-    /// A new session.
-    fn session(&self, user: User, peer: Peer) -> Result<Session, Refusal> {
-        Ok(self.state.open_session(user, Protocol::Http, Some(peer.0), None)?)
-    }
 }
 
 /// Runs a statement in a new session and returns the first rows of its result as text.
@@ -92,12 +85,21 @@ fn millis(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-/// Reads all rows, and drops them.
-async fn drain(results: &mut Results) -> Result<(), Refusal> {
-    while let Some(batch) = results.next().await {
-        batch?;
+impl Http {
+    /// A new session.
+    fn session(&self, user: User, peer: Peer) -> Result<Session, Refusal> {
+        Ok(self.state.open_session(user, Protocol::Http, Some(peer.0), None)?)
     }
-    Ok(())
+
+    /// Runs a statement in a new session to its end, and drops its rows.
+    async fn ran(&self, user: User, peer: Peer, sql: &str) -> Result<Arc<RunningQuery>, Refusal> {
+        let session = self.session(user, peer)?;
+        let mut results = session.query(sql).await?;
+        while let Some(batch) = results.next().await {
+            batch?;
+        }
+        Ok(results.query().clone())
+    }
 }
 
 /// Runs a statement to its end and returns what its operators did.
@@ -109,14 +111,12 @@ pub(crate) async fn plan(
 ) -> Result<Json<Value>, Refusal> {
     let started = Instant::now();
     let all = user.role.admin;
-    let session = http.session(user, peer)?;
-    let mut results = session.query(statement.text()).await?;
-    drain(&mut results).await?;
+    let query = http.ran(user, peer, statement.text()).await?;
     let (tables, names) = (http.state.tables(), http.watch.names());
     let shown = |text: &str| if all { text.to_owned() } else { tables.without_paths(text) };
-    let operators = results.query().plan().map(|plan| operators::listed(plan, shown, |file| names.of(file)));
+    let operators = query.plan().map(|plan| operators::listed(plan, shown, |file| names.of(file)));
     Ok(Json(
-        json!({ "operators": operators.unwrap_or_default(), "ms": millis(started), "rows": results.query().rows() }),
+        json!({ "operators": operators.unwrap_or_default(), "ms": millis(started), "rows": query.rows() }),
     ))
 }
 
@@ -143,14 +143,11 @@ pub(crate) async fn run_samples(
     let each = samples::over(table).into_iter().map(|sql| {
         let (http, user) = (http.clone(), user.clone());
         async move {
-            let outcome = async {
-                let session = http.session(user, peer)?;
-                let mut results = session.query(&sql).await?;
-                drain(&mut results).await?;
-                let done = results.query().account().progress().done;
-                Ok::<_, Refusal>(json!({ "read": done.bytes_loaded, "spared": done.bytes_from_buffer }))
+            let bytes = |query: Arc<RunningQuery>| {
+                let done = query.account().progress().done;
+                json!({ "read": done.bytes_loaded, "spared": done.bytes_from_buffer })
             };
-            let outcome = outcome.await.unwrap_or_else(Refusal::into_json);
+            let outcome = http.ran(user, peer, &sql).await.map_or_else(Refusal::into_json, bytes);
             json!({ "sql": sql, "ms": millis(started), "outcome": outcome })
         }
     });

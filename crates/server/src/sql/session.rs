@@ -576,18 +576,19 @@ impl Session {
 
     /// Sets the time zone of times without one.
     pub(crate) fn set_time_zone(&self, zone: &str) -> Result<(), QueryError> {
-        let state = self.context.state_ref();
-        let mut state = state.write();
-        let options = state.config_mut().options_mut();
         let zone = if zone.eq_ignore_ascii_case("default") { "+00:00" } else { zone };
-        options.set("datafusion.execution.time_zone", zone).map_err(QueryError::from)
+        self.set_option("datafusion.execution.time_zone", zone)
     }
 
     /// Runs the following statements without the scan engine.
     pub(crate) fn share_nothing(&self) -> Result<(), QueryError> {
+        self.set_option("coscan.enabled", "false")
+    }
+
+    fn set_option(&self, name: &str, value: &str) -> Result<(), QueryError> {
         let state = self.context.state_ref();
         let mut state = state.write();
-        state.config_mut().options_mut().set("coscan.enabled", "false").map_err(QueryError::from)
+        state.config_mut().options_mut().set(name, value).map_err(QueryError::from)
     }
 
     /// The settings of the query engine.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use coscan_datafusion::CoscanContext;
+use coscan_datafusion::{CoscanContext, in_any_case};
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::logical_expr::LogicalPlan;
@@ -104,13 +104,11 @@ impl Tables {
     /// The table of this name.
     pub fn get(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         let known = self.read();
-        let in_another_case = || {
-            let folded = name.to_lowercase();
-            let mut fitting = known.iter().filter(|(other, _)| other.to_lowercase() == folded);
-            fitting.next().filter(|_| fitting.next().is_none()).map(|(_, table)| table)
+        let name = match self.any_case {
+            true => in_any_case(name, known.keys().map(String::as_str))?,
+            false => name,
         };
-        let table = known.get(name).or_else(|| if self.any_case { in_another_case() } else { None });
-        table.map(|table| table.provider.clone())
+        known.get(name).map(|table| table.provider.clone())
     }
 
     /// The plan of a view. `None` for other tables.
