@@ -1,6 +1,8 @@
 //! The session of the statements: the server's SQL, in this process.
 
-use anyhow::{Context, anyhow};
+use std::collections::BTreeMap;
+
+use anyhow::{Context, anyhow, ensure};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use coscan_server::sql::{QueryError, Results};
@@ -8,7 +10,7 @@ use coscan_server::{LocalColumn, LocalSession};
 use coscan_tier::{Forecast, plain_addresses};
 use futures::StreamExt;
 
-use super::SqlArgs;
+use super::{SqlArgs, TableArg};
 use crate::failure::squeeze;
 use crate::session::{Access, Session, sql_error, user_name};
 use crate::settings::Settings;
@@ -59,7 +61,11 @@ impl SqlSession {
             let attached = engine.attach(&catalog.name, &catalog.address).await;
             attached.with_context(|| format!("cannot open the catalog {}", catalog.name))?;
         }
-        let tables = args.table.iter().map(|table| (table.name.clone(), table.location.clone())).collect();
+        let mut tables = BTreeMap::new();
+        for TableArg { name, location } in &args.table {
+            let is_new = tables.insert(name.clone(), location.clone()).is_none();
+            ensure!(is_new, "cannot open table {name} at {location}: another table has this name");
+        }
         let user = user_name().unwrap_or_else(|| "coscan".to_owned());
         let (coscan, tiers) = engine.context()?;
         let local = LocalSession::open(coscan.clone(), tables, tiers.cloned(), &user).await;

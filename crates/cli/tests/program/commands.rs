@@ -74,11 +74,13 @@ fn failures_end_with_1_and_one_line() {
     let broken = folder.path().join("broken.parquet");
     fs::write(&broken, "PAR1 this is no Parquet file PAR1").unwrap();
     let broken_table = format!("t={}", broken.display());
-    let failing: [&[&str]; 7] = [
+    let table = lineitem();
+    let failing: [&[&str]; 8] = [
         &["sql", "-c", "SELEC 1"],
         &["sql", "-c", "SELECT * FROM nowhere"],
         &["sql", "-t", "t=/nowhere/at/all.parquet", "-c", "SELECT 1 FROM t"],
         &["sql", "-t", &broken_table, "-c", "SELECT 1 FROM t"],
+        &["sql", "-t", &table, "-t", &table, "-c", "SELECT 1"],
         &["sql", "--config", "/nowhere.toml", "-c", "SELECT 1"],
         &["bench", "--workload", "/nowhere.json", "--out", "/nowhere.out"],
         &["generate", "tpch", "--out", "/dev/null/x"],
