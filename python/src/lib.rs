@@ -34,11 +34,10 @@ use std::ffi::OsString;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
-/// Runs the program `coscan` with these arguments and returns its exit code.
+/// Runs the program `coscan` with these arguments and returns its exit status.
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    let code = py.detach(|| coscan_cli::run(arguments));
-    u8::from(code != std::process::ExitCode::SUCCESS)
+    py.detach(|| coscan_cli::run(arguments))
 }
 
 /// All settings: name, kind of value, summary, default.

@@ -4,15 +4,14 @@
 
 use std::any::Any;
 use std::error::Error;
-use std::io;
+use std::io::{self, Write};
 use std::panic::{self, AssertUnwindSafe};
-use std::process::ExitCode;
 use std::thread;
 
 use anyhow::anyhow;
 use datafusion::common::DataFusionError;
 
-/// Wrong usage: exit code 2.
+/// Wrong usage: exit status 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongUsage(pub String);
@@ -22,14 +21,28 @@ pub fn wrong_usage(message: impl Into<String>) -> anyhow::Error {
     WrongUsage(message.into()).into()
 }
 
-/// Prints one line about `error` and returns the exit code. A reader that closed the output early (`coscan .. |
-/// head`) is no error: nothing is printed and the code is 0.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+/// Prints one line about `error` and returns the exit status. A reader that closed the output early (`coscan .. |
+/// head`) is no error: nothing is printed and the status is 0.
+pub fn report(error: &anyhow::Error) -> u8 {
     if is_broken_pipe(error) {
-        return ExitCode::SUCCESS;
+        return 0;
     }
     eprintln!("coscan: {}", one_line(error));
-    if error.chain().any(|cause| cause.is::<WrongUsage>()) { ExitCode::from(2) } else { ExitCode::FAILURE }
+    if error.chain().any(|cause| cause.is::<WrongUsage>()) { 2 } else { 1 }
+}
+
+/// Ends the process at once. Threads may still wait for a store or free memory, so the exit handlers of C libraries do
+/// not run: that of the allocator would release memory under those threads.
+pub fn exit(status: u8) -> ! {
+    // A reader that is gone needs no output.
+    let _ = io::stdout().flush();
+    #[cfg(unix)]
+    // SAFETY: the call ends the process, and runs none of its code.
+    unsafe {
+        libc::_exit(status.into())
+    }
+    #[cfg(not(unix))]
+    std::process::exit(status.into())
 }
 
 /// Runs `work`. A panic in it becomes an error; parsers of broken files may panic. Panics of other threads are

@@ -51,7 +51,6 @@ mod user;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::process::ExitCode;
 
 use clap::{ArgAction, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
@@ -106,13 +105,14 @@ enum Command {
 }
 
 pub use allocator::set_up as set_up_allocator;
-pub use failure::{error_text, panic_text};
+pub use failure::{error_text, exit, panic_text};
 
-/// Runs the program with these arguments, the first of which is its name. Wrong arguments end the process.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// Runs the program with these arguments, the first of which is its name, and returns its exit status. Wrong arguments
+/// end the process.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     if let Some(complaint) = processor::complaint() {
         eprintln!("error: {complaint}");
-        return ExitCode::FAILURE;
+        return 1;
     }
     let cli = Cli::parse_from(arguments);
     log_to_stderr(cli.verbose);
@@ -132,7 +132,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Policies(args) => policies::run(args),
     });
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => failure::report(&error),
     }
 }

@@ -1,13 +1,12 @@
 //! The binary `coscan`.
 
-use std::process::ExitCode;
-
 use mimalloc::MiMalloc;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-fn main() -> ExitCode {
+fn main() {
     coscan_cli::set_up_allocator();
-    coscan_cli::run(std::env::args_os())
+    let status = coscan_cli::run(std::env::args_os());
+    coscan_cli::exit(status)
 }

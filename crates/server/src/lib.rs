@@ -40,5 +40,6 @@ pub use config::ServeConfig;
 pub use error::ServeError;
 pub use local::{LocalColumn, LocalSession};
 pub use server::Server;
+pub use sql::shown_schema;
 pub use state::{SharedState, State};
 pub use values::shown_values;

@@ -119,7 +119,6 @@ SELECT cardinality(ARRAY[1,2])
 SELECT 2 = ANY(ARRAY[1,2])
 SELECT 2 = ALL(ARRAY[2,2])
 SELECT '{1,2}'::int[]
--- another value: a date plus whole days is a date
 SELECT date '2020-01-31' + interval '1 month'
 SELECT date '2020-01-31' - date '2020-01-01'
 SELECT age(timestamp '2020-03-01', timestamp '2019-01-15')
@@ -522,7 +521,6 @@ SELECT date '2024-01-01' UNION ALL SELECT '2023-01-01' ORDER BY 1
 SELECT 1 UNION ALL SELECT 'x'
 SELECT 'a' UNION ALL SELECT 'b'
 SELECT count(*), 'x' FROM (SELECT 1 UNION ALL SELECT '1') q
--- booleans within concat are true and false
 SELECT concat(1, true, false, NULL::boolean), concat_ws('#', true, 2), true || 'x'
 SELECT interval '1.5 weeks', interval '-2.5 weeks'
 SELECT - interval '1 year 2 months -3 days 4 hours', -interval '1 day'
@@ -545,3 +543,48 @@ SELECT a, count(u.*) FROM (VALUES (1), (2)) t(a) LEFT JOIN (VALUES (1)) u(b) ON 
 SELECT a, count(u.*) FROM (VALUES (1), (2)) t(a) JOIN (VALUES (1)) u(b) ON a = b GROUP BY a
 SELECT x, sum(x) OVER (w RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING), count(*) OVER (w ROWS 1 PRECEDING) FROM generate_series(1, 4) x WINDOW w AS (ORDER BY x)
 SELECT x, sum(x) OVER v FROM generate_series(1, 4) x WINDOW w AS (PARTITION BY x % 2), v AS (w ORDER BY x DESC)
+SELECT x LIKE 'a\b' ESCAPE '', x LIKE 'a#%' ESCAPE '#', x LIKE 'a' ESCAPE NULL FROM (VALUES ('a\b'), ('a%')) t(x)
+SELECT x LIKE 'a' ESCAPE 'ab' FROM (VALUES ('a')) t(x)
+SELECT 'abcdefg' SIMILAR TO '_bcd#%' ESCAPE '##'
+SELECT 'abcdefg' SIMILAR TO '_bcd%' ESCAPE NULL
+SELECT make_date(-44, 3, 15), make_timestamp(-44, 3, 15, 12, 30, 15)
+SELECT make_date(0, 7, 15)
+SELECT make_date(2023, 2, 29)
+SELECT make_timestamp(2023, 2, 9, 25, 0, 0)
+SELECT date '1991-02-03' + interval '2 years', date '1991-02-03' - interval '1 day', interval '1 hour' + date '1991-02-03'
+SELECT (date '1991-02-03' + interval '2 years')::text, concat(date '1991-02-03' - interval '1 day')
+SELECT DISTINCT d - interval '1 month' AS before FROM (VALUES (date '2020-01-31')) v(d) WHERE d + interval '1 day' = date '2020-02-01' ORDER BY before LIMIT 1
+SELECT '4.2e9'::numeric, '1.2e-5'::numeric, '-1E3'::numeric(10,2), ' 12 '::numeric, '1.5e2'::numeric + 1
+SELECT x::numeric FROM (VALUES ('4.2e3'), ('1e-2')) v(x)
+SELECT '1e5'::float8, '0e400'::float8
+SELECT '1e-400'::float8
+SELECT '1e40'::float4
+SELECT power(1e-200::float8, 2)
+SELECT power(0::float8, 2), exp('-infinity'::float8), power('infinity'::float8, -2), acos('nan'::float8)
+SELECT exp(-1000::float8)
+SELECT asin('infinity'::float8)
+SELECT atanh('infinity'::float8)
+SELECT power('-infinity'::float8, 3.5)
+SELECT '2' ^ 3, 2 ^ '3', 2.5::float8 ^ '2'
+SELECT float8(1), int4(2.5), int8('3'), int2(4), float4(0.5), bool('t')
+SELECT to_char(5, '"a\"b"9'), to_char(5, '\"9'), to_char(timestamp '2020-01-02', '"y\"y"YYYY')
+VALUES (1, generate_series(1, 2))
+-- another type: whole constants are bigint
+SELECT array_agg(x) FROM (SELECT x FROM (VALUES (2), (1), (3)) t(x) ORDER BY x DESC) s WHERE x <> 2
+SELECT string_agg(x, ',') FROM (SELECT x FROM (VALUES ('b', 2), ('a', 1), ('c', 3)) t(x, y) ORDER BY -y) s
+-- another type: JSON is text
+SELECT json_agg(s), jsonb_agg(s) FROM (SELECT x, y FROM (VALUES ('b', 2), ('a', 1)) t(x, y) ORDER BY y) s
+-- another type: JSON is text
+SELECT json_agg(s) FROM (SELECT x FROM (VALUES ('b', 2), ('a', 1)) t(x, y) ORDER BY y) s
+-- another type: JSON is text
+SELECT row_to_json(t), to_jsonb(t), json_build_object('row', t) FROM (SELECT 1 AS a, 'x'::text AS b, NULL::int AS c) t
+-- another type: JSON is text
+SELECT json_agg(x) FROM (SELECT x FROM (VALUES (2), (1)) t(x) ORDER BY x) x
+-- another type: JSON is text
+SELECT row_to_json(ROW(1, 'a', ROW(2, NULL))), to_jsonb(ROW(1.50)), array_to_json(ARRAY[jsonb '{"a":1}', '{"b":[2,3]}'])
+-- refused
+SELECT row_to_json(u) FROM (VALUES (1), (2)) t(a) LEFT JOIN (VALUES (1)) u(b) ON a = b
+-- another code
+SELECT json_build_object(ARRAY[1, 2], 3)
+SELECT 'ab%' LIKE x || '%' ESCAPE '!', 'a_' ILIKE x ESCAPE '!' FROM (VALUES ('a!_'), ('a')) t(x)
+SELECT 'a' LIKE 'a!' ESCAPE '!'

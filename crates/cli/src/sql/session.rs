@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, anyhow, ensure};
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use coscan_server::sql::{QueryError, Results};
-use coscan_server::{LocalColumn, LocalSession};
+use coscan_server::{LocalColumn, LocalSession, shown_schema};
 use coscan_tier::{Forecast, plain_addresses};
 use futures::StreamExt;
 
@@ -40,15 +40,22 @@ pub struct Progress {
 pub struct Rows(Results);
 
 impl Rows {
-    /// The columns.
+    /// The columns. Several may have one name.
     pub fn schema(&self) -> SchemaRef {
-        self.0.schema()
+        shown_schema(&self.0.schema())
     }
 
     /// The next rows. `None` after the last ones.
     pub async fn next(&mut self) -> Option<anyhow::Result<RecordBatch>> {
-        Some(self.0.next().await?.map_err(|error| failure(&error)))
+        let rows = self.0.next().await?.map_err(|error| failure(&error));
+        Some(rows.and_then(|rows| named(rows, self.schema())))
     }
+}
+
+/// The rows with the names of these columns.
+fn named(rows: RecordBatch, columns: SchemaRef) -> anyhow::Result<RecordBatch> {
+    let count = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    Ok(RecordBatch::try_new_with_options(columns, rows.columns().to_vec(), &count)?)
 }
 
 impl SqlSession {

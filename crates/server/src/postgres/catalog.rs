@@ -2,7 +2,7 @@
 //!
 //! `datafusion-pg-catalog` does most of the rewrites: a correlated subquery in the list of columns becomes NULL, and
 //! PostgreSQL's operators and casts become those of the query engine. This module does the rest: arrays of
-//! subqueries, patterns with an escape character, correlated subqueries inside expressions, tables of
+//! subqueries, correlated subqueries inside expressions, tables of
 //! `information_schema`.
 //!
 //! A rewritten statement may return less if the catalogs have no data (see [`NOTHING_IN`]). It never reads a table
@@ -224,15 +224,6 @@ impl VisitorMut for After {
                 single(query);
                 None
             }
-            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
-                let escape = escape_char.take().and_then(|escape| escape.value.into_string());
-                if let Some(escape) =
-                    escape.as_deref().and_then(|text| text.chars().next()).filter(|c| *c != '\\')
-                {
-                    let _ = visit_mut(pattern, &mut Escape(escape));
-                }
-                None
-            }
             _ => None,
         };
         if let Some(other) = other {
@@ -257,28 +248,6 @@ impl VisitorMut for After {
                 || TableAlias { explicit: true, name: table.clone(), columns: Vec::new(), at: None };
             *alias = Some(alias.take().unwrap_or_else(as_before));
             *name = ObjectName::from(vec![Ident::new("pg_catalog"), Ident::new(here)]);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Replaces an escape character in the literals of a pattern by that of the query engine.
-struct Escape(char);
-
-impl VisitorMut for Escape {
-    type Break = ();
-
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-        if let Value::SingleQuotedString(text) = &mut value.value {
-            let (mut other, mut rest) = (String::new(), text.chars());
-            while let Some(c) = rest.next() {
-                match c {
-                    c if c == self.0 => other.extend(rest.next().into_iter().flat_map(|next| ['\\', next])),
-                    '\\' => other.push_str("\\\\"),
-                    c => other.push(c),
-                }
-            }
-            *text = other;
         }
         ControlFlow::Continue(())
     }
@@ -458,13 +427,6 @@ mod tests {
             text.contains("pg_catalog.pg_indexes i") && text.contains("pg_catalog.pg_stat_activity"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn escapes_are_those_of_the_engine() {
-        let text =
-            rewritten(r"SELECT 1 FROM pg_catalog.pg_class c WHERE c.relname LIKE 'a/_\' || '%' ESCAPE '/'");
-        assert!(text.contains(r"'a\_\\' || '%'") && !text.contains("ESCAPE"), "{text}");
     }
 
     #[test]

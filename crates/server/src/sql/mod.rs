@@ -94,6 +94,7 @@ pub use tables::{Tables, TablesChange};
 pub(crate) use text::with_numbered_parameters;
 pub(crate) use tiers::open_tiers;
 
-pub(crate) use shown::{shown, shown_schema};
+pub(crate) use shown::shown;
+pub use shown::shown_schema;
 pub(crate) use type_numbers::type_number;
 pub(crate) use zone::time_zone;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use coscan_upstream::plan_with_types;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{
     AggregateFunction, InList, Placeholder, ScalarFunction, WindowFunction,
@@ -24,7 +24,9 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::QueryError;
 use super::ast::has_parameter;
-use super::dialect::{check_outer_aggregates, with_typed_constants};
+use super::dialect::{
+    check_outer_aggregates, with_records, with_rows_for, with_timestamps, with_typed_constants,
+};
 use super::types::CatalogTypes;
 
 const NUMERIC: DataType = DataType::Decimal128(38, 10);
@@ -146,10 +148,19 @@ pub(super) async fn plan(
 
 async fn once(
     state: &SessionState,
-    statement: Statement,
+    mut statement: Statement,
     stated: Vec<Option<DataType>>,
 ) -> Result<LogicalPlan> {
-    with_typed_constants(plan_with_types(state, statement, stated, Arc::new(CatalogTypes)).await?)
+    let planned = |statement| plan_with_types(state, statement, stated.clone(), Arc::new(CatalogTypes));
+    let mut plan = planned(statement.clone()).await;
+    while let Err(error) = &plan
+        && let Some(with_rows) =
+            with_rows_for(&statement, error).map_err(|error| DataFusionError::External(Box::new(error)))?
+    {
+        plan = planned(with_rows.clone()).await.and_then(with_records);
+        statement = with_rows;
+    }
+    with_timestamps(with_typed_constants(plan?)?)
 }
 
 fn has_parameters(statement: &Statement) -> bool {

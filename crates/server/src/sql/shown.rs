@@ -12,7 +12,7 @@ pub(crate) fn shown(name: &str) -> &str {
 }
 
 /// The columns with the names that clients get.
-pub(crate) fn shown_schema(schema: &SchemaRef) -> SchemaRef {
+pub fn shown_schema(schema: &SchemaRef) -> SchemaRef {
     if schema.fields().iter().all(|field| !field.name().contains(MARK)) {
         return schema.clone();
     }

@@ -107,7 +107,7 @@ class Program:
             return "", f"no answer within {PATIENCE} s"
         if ended.returncode == 0:
             return ended.stdout, ""
-        said = ended.stderr.strip().splitlines() or [f"status {ended.returncode}"]
+        said = ended.stderr.strip().splitlines() or [f"status {ended.returncode}, after the output {ended.stdout[-200:]!r}"]
         return ended.stdout, said[-1].replace("statement 1: ", "")
 
 

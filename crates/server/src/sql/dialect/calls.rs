@@ -14,9 +14,8 @@ use crate::sql::ast::{
 };
 
 /// Functions that have another name in the query engine.
-const RENAMED: [(&str, &str); 10] = [
+const RENAMED: [(&str, &str); 9] = [
     ("array_remove", "array_remove_all"),
-    ("array_to_json", "to_json"),
     ("ceiling", "ceil"),
     ("current_catalog", "current_database"),
     ("every", "bool_and"),
@@ -75,6 +74,16 @@ const OF_NUMBERS: [(&str, &[usize]); 26] = [
     ("width_bucket", &[0, 1, 2, 3]),
 ];
 
+/// Names of types that are functions, too: `float8(x)` is a cast.
+const CASTS: [(&str, DataType); 6] = [
+    ("bool", DataType::Boolean),
+    ("float4", DataType::Real),
+    ("float8", DataType::DoublePrecision),
+    ("int2", DataType::SmallInt(None)),
+    ("int4", DataType::Integer(None)),
+    ("int8", DataType::BigInt(None)),
+];
+
 /// Makes text constants in such arguments numbers.
 fn numbers(function: &mut Function, name: &str) {
     let Ok(at) = OF_NUMBERS.binary_search_by_key(&name, |(known, _)| known) else { return };
@@ -120,6 +129,7 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
     if name == "make_interval" {
         return named_parts(list).map(|args| call(&name, args));
     }
+    let to = CASTS.into_iter().find(|(known, _)| *known == name).map(|(_, to)| to);
     let args: Vec<&Expr> = list
         .args
         .iter()
@@ -128,6 +138,9 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
             _ => None,
         })
         .collect();
+    if let (Some(to), [of]) = (to, &args[..]) {
+        return Some(cast((*of).clone(), to));
+    }
     let other = match (name.as_str(), &args[..]) {
         // The definition in PostgreSQL's documentation.
         ("date_trunc", [field, time, zone]) => {

@@ -13,9 +13,10 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::calls::{as_number, called, word};
 use super::interval::{in_words, interval};
-use super::{arrays, fetch, operators, rows, sample};
+use super::{arrays, fetch, operators, ordered_lists, rows, sample};
 use crate::sql::QueryError;
 use crate::sql::ast::{binary, call, cast, has_parameter, literal, nested, text};
+use crate::sql::functions::with_backslashes;
 
 /// Names of the only collation, the order of bytes.
 const BY_BYTES: [&str; 4] = ["c", "posix", "ucs_basic", "default"];
@@ -59,10 +60,11 @@ impl VisitorMut for Forms {
             return ControlFlow::Break(error);
         }
         fetch::limits(query);
-        ControlFlow::Continue(())
+        rows::refused(&query.body).map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
+        ordered_lists::order_lists(select);
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
                 && let Expr::Function(function) = expr
@@ -196,11 +198,27 @@ fn of_list(function: &Function) -> Option<Expr> {
 
 fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
     Ok(match expr {
-        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
-            let escape = match escape_char.take().map(|escape| escape.value.into_string()) {
-                None => Some('\\'),
-                Some(escape) => escape.and_then(|text| text.chars().next()),
+        Expr::Like { escape_char: Some(ValueWithSpan { value: Value::Null, .. }), .. }
+        | Expr::ILike { escape_char: Some(ValueWithSpan { value: Value::Null, .. }), .. }
+        | Expr::SimilarTo { escape_char: Some(ValueWithSpan { value: Value::Null, .. }), .. } => {
+            Some(cast(Expr::value(Value::Null), DataType::Boolean))
+        }
+        // The query engine's escape character is the backslash.
+        Expr::Like { escape_char, pattern, .. } | Expr::ILike { escape_char, pattern, .. }
+            if escape_char.is_some() =>
+        {
+            let escape = escape_char.take().map_or(Ok(None), |escape| escape_of(&escape))?;
+            **pattern = match text(pattern) {
+                Some(written) => literal(with_backslashes(written, escape)),
+                None => {
+                    let escape = literal(escape.map_or_else(String::new, String::from));
+                    call("like_escape", vec![pattern.as_ref().clone(), escape])
+                }
             };
+            None
+        }
+        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+            let escape = escape_char.take().map_or(Ok(Some('\\')), |escape| escape_of(&escape))?;
             let Some(pattern) = text(pattern) else {
                 return Err(QueryError::unsupported(
                     "the pattern of SIMILAR TO has to be a constant".to_owned(),
@@ -291,6 +309,16 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
     })
 }
 
+/// The character of ESCAPE, if there is one.
+fn escape_of(escape: &ValueWithSpan) -> Result<Option<char>, QueryError> {
+    let text = escape.value.clone().into_string().unwrap_or_default();
+    let mut characters = text.chars();
+    match (characters.next(), characters.next()) {
+        (first, None) => Ok(first),
+        _ => Err(QueryError::other("22025", "invalid escape string")),
+    }
+}
+
 /// The words of an interval that is written `1-2`: a year and two months.
 fn years_and_months(text: &str) -> Option<String> {
     let (sign, digits) = match text.trim().strip_prefix('-') {
@@ -321,7 +349,11 @@ fn numeric(data_type: &DataType, of: &Expr) -> Option<Expr> {
             | DataType::Decimal(ExactNumberInfo::None)
             | DataType::Dec(ExactNumberInfo::None)
     );
+    let is_decimal = matches!(data_type, DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_));
     let number = match of {
+        of if is_decimal && text(of).is_some_and(is_scientific) => {
+            return in_scientific(text(of)?, data_type, plain);
+        }
         _ if !plain => return None,
         Expr::Value(ValueWithSpan { value: Value::Placeholder(_) | Value::Null, .. }) => return None,
         Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => number.to_string(),
@@ -338,6 +370,25 @@ fn numeric(data_type: &DataType, of: &Expr) -> Option<Expr> {
     }
     let info = ExactNumberInfo::PrecisionAndScale(38, i64::try_from(fraction.len()).ok()?);
     Some(cast(literal(number), DataType::Numeric(info)))
+}
+
+/// Returns whether a text is a number with an exponent.
+fn is_scientific(text: &str) -> bool {
+    text.contains(['e', 'E']) && text.trim().parse::<f64>().is_ok()
+}
+
+/// A text of such a number as a decimal.
+fn in_scientific(text: &str, data_type: &DataType, plain: bool) -> Option<Expr> {
+    let (negative, digits) = match text.trim().strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.trim().trim_start_matches('+')),
+    };
+    let number = with_exponent(digits)?;
+    let number = match negative {
+        true => nested(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) }),
+        false => number,
+    };
+    Some(if plain { number } else { cast(number, data_type.clone()) })
 }
 
 /// A number that is written with an exponent: a decimal with all its digits, or a floating-point number if a decimal has
@@ -439,6 +490,8 @@ mod tests {
             ("SELECT a FROM t OFFSET 3 FETCH NEXT ROW ONLY", "SELECT a FROM t LIMIT 1 OFFSET 3"),
             ("SELECT a SIMILAR TO '(a|b)%.'", "SELECT (a ~ '^(?s:(?:a|b).*\\.)$')"),
             ("SELECT a NOT SIMILAR TO 'x_'", "SELECT (a !~ '^(?s:x.)$')"),
+            ("SELECT a LIKE 'a!_!!\\' ESCAPE '!'", "SELECT a LIKE 'a\\_\\!\\\\'"),
+            ("SELECT a LIKE b ESCAPE ''", "SELECT a LIKE like_escape(b, '')"),
             ("SELECT a COLLATE \"C\" FROM t", "SELECT a FROM t"),
             ("SELECT '1 day 02:00:00'::interval", "SELECT INTERVAL '1 day 02 hours 00 minutes 00 seconds'"),
             ("SELECT interval '1 day'", "SELECT INTERVAL '1 day'"),

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     Ident,
 };
 
-use crate::sql::ast::call;
+use crate::sql::ast::{call, literal};
 use crate::sql::functions::AS_JSON;
 
 /// Functions that make JSON. A text among their arguments is a string, but JSON is a part of the result.
@@ -22,15 +22,20 @@ pub(super) fn made(function: &mut Function, name: &str) -> Option<Expr> {
         "json_object_agg",
         "jsonb_object_agg",
     ];
+    let name = match name {
+        "array_to_json" | "row_to_json" => {
+            function.name = Ident::new("to_json").into();
+            "to_json"
+        }
+        name => name,
+    };
     if !MAKES.contains(&name) {
         return None;
     }
     if let FunctionArguments::List(list) = &mut function.args {
         for arg in &mut list.args {
-            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(of)) = arg
-                && is_json(of)
-            {
-                *of = call(AS_JSON, vec![of.clone()]);
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(of)) = arg {
+                mark(of);
             }
         }
     }
@@ -40,6 +45,34 @@ pub(super) fn made(function: &mut Function, name: &str) -> Option<Expr> {
     let of_list = name.strip_suffix("_agg").map(|kind| format!("{kind}_of_list"))?;
     function.name = Ident::new("array_agg").into();
     Some(call(&of_list, vec![Expr::Function(function.clone())]))
+}
+
+/// Marks an expression as JSON if it is, and parts of arrays and records.
+fn mark(of: &mut Expr) {
+    match of {
+        Expr::Array(array) => array.elem.iter_mut().for_each(mark),
+        Expr::Tuple(values) => *of = record(std::mem::take(values)),
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
+            if name.to_string().eq_ignore_ascii_case("row") =>
+        {
+            let values = list.args.drain(..).filter_map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
+                _ => None,
+            });
+            *of = record(values.collect());
+        }
+        of if is_json(of) => *of = call(AS_JSON, vec![of.clone()]),
+        _ => {}
+    }
+}
+
+/// A record without names, which are `f1`, `f2` and so on in PostgreSQL.
+fn record(values: Vec<Expr>) -> Expr {
+    let named = values.into_iter().zip(1..).flat_map(|(mut value, at)| {
+        mark(&mut value);
+        [literal(format!("f{at}")), value]
+    });
+    call("named_struct", named.collect())
 }
 
 /// An aggregate of each argument of an aggregate, as lists in the same order.

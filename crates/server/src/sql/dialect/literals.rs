@@ -26,8 +26,9 @@ pub(super) fn read(
 ) -> Result<Option<Expr>> {
     match to {
         to if to.is_binary() => bytes(text, to, may_be_wrong).map(Some),
-        DataType::Float64 | DataType::Float32 if !may_be_wrong && is_beyond_doubles(text) => {
-            let text = format!("\"{text}\" is out of range for type double precision");
+        DataType::Float64 | DataType::Float32 if !may_be_wrong && is_out_of_range(text, to) => {
+            let of = if *to == DataType::Float32 { "real" } else { "double precision" };
+            let text = format!("\"{text}\" is out of range for type {of}");
             Err(DataFusionError::External(Box::new(QueryError::other("22003", text))))
         }
         DataType::List(_)
@@ -40,10 +41,17 @@ pub(super) fn read(
     }
 }
 
-/// Returns whether digits make a number that is infinite in double precision.
-fn is_beyond_doubles(text: &str) -> bool {
-    let text = text.trim();
-    text.contains(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok_and(f64::is_infinite)
+/// Returns whether digits make a number that is infinite in a type of floating-point numbers, or zero because it is too
+/// small.
+fn is_out_of_range(text: &str, to: &DataType) -> bool {
+    let number = match to {
+        DataType::Float32 => text.trim().parse::<f32>().map(f64::from),
+        _ => text.trim().parse::<f64>(),
+    };
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = !mantissa.contains(|c: char| matches!(c, '1'..='9'));
+    text.contains(|c: char| c.is_ascii_digit())
+        && number.is_ok_and(|number| number.is_infinite() || number == 0.0 && !is_zero)
 }
 
 /// A text as bytes. With `may_be_wrong`, an invalid text is NULL.

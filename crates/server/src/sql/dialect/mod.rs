@@ -17,16 +17,20 @@
 //! | `sample` | TABLESAMPLE |
 //! | `bytes` | bytes written as text |
 //! | `unions` | text constants in UNION |
+//! | `date_sums` | sums of dates and intervals in the result |
+//! | `ordered_lists` | lists of the rows of an ordered subquery |
+//! | `whole_rows` | whole rows as JSON |
 //! | `outer_aggregates` | aggregates of columns of the query around a subquery |
 //!
-//! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `rows` and `sample`. `numbers`
-//! plans expressions.
-//! `typed`, `averages` and `unions` change the plan, where all types are known.
+//! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `ordered_lists`, `rows` and
+//! `sample`. `numbers` plans expressions.
+//! `typed`, `averages`, `unions`, `date_sums` and `whole_rows` change the plan, where all types are known.
 
 mod arrays;
 mod averages;
 mod bytes;
 mod calls;
+mod date_sums;
 mod fetch;
 mod forms;
 mod interval;
@@ -35,11 +39,13 @@ mod literals;
 mod names;
 mod numbers;
 mod operators;
+mod ordered_lists;
 mod outer_aggregates;
 mod rows;
 mod sample;
 mod typed;
 mod unions;
+mod whole_rows;
 
 use std::ops::ControlFlow;
 
@@ -54,11 +60,13 @@ use datafusion::sql::sqlparser::parser::Parser;
 pub(crate) use arrays::{ALL, ANY, array_elements, compared, in_rows};
 pub(crate) use averages::Averages;
 pub(crate) use bytes::bytea;
+pub(crate) use date_sums::with_timestamps;
 pub(crate) use forms::check_collations;
 pub(crate) use numbers::Numbers;
 pub(crate) use outer_aggregates::check_outer_aggregates;
 pub(crate) use typed::Typed;
 pub(crate) use unions::with_typed_constants;
+pub(crate) use whole_rows::{with_records, with_rows_for};
 
 use super::ast::{literal, text};
 use super::{QueryError, explain, time_zone};

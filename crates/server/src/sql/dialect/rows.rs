@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use coscan_upstream::walk::visit_expressions;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, TableAlias,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SetExpr, TableAlias,
     TableAliasColumnDef, TableFactor, Value, ValueWithSpan,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -67,6 +67,32 @@ pub(super) fn within(expr: &mut Expr) {
             }
         }
         _ => {}
+    }
+}
+
+/// Refuses such functions in VALUES.
+///
+/// # Errors
+///
+/// If there is one.
+pub(super) fn refused(body: &SetExpr) -> Result<(), QueryError> {
+    let SetExpr::Values(values) = body else { return Ok(()) };
+    let returns_rows = |expr: &Expr| match expr {
+        Expr::Function(function)
+            if self::of(function).is_some() || function.name.to_string().eq_ignore_ascii_case("unnest") =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    };
+    match values
+        .rows
+        .iter()
+        .flat_map(|row| &row.content)
+        .any(|value| visit_expressions(value, returns_rows).is_break())
+    {
+        true => Err(QueryError::unsupported("set-returning functions are not allowed in VALUES".to_owned())),
+        false => Ok(()),
     }
 }
 

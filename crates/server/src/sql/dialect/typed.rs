@@ -22,6 +22,7 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, 
 use datafusion::optimizer::AnalyzerRule;
 
 use super::calls::is_within_hours;
+use super::date_sums::{as_timestamp, is_date_sum};
 use super::literals;
 use crate::sql::functions::{in_zone, rint, text, texts_of_list, whole_days};
 
@@ -84,6 +85,9 @@ fn casted(
     }
     let Ok(from) = of.get_type(schema) else { return Ok(None) };
     Ok(match (&from, to) {
+        (DataType::Date32, to) if to.is_string() && is_date_sum(of, schema) => {
+            Some(cast(shown(as_timestamp(of.clone()), &DataType::Date32, config), to.clone()))
+        }
         (from, to) if to.is_string() => has_another_form(from).then(|| {
             let text = shown(of.clone(), from, config);
             if *to == DataType::Utf8 { text } else { cast(text, to.clone()) }

@@ -1,7 +1,8 @@
 //! Functions of floating-point numbers that are errors outside of their domain, as in PostgreSQL, and quotients.
 //!
-//! The query engine's results are infinite or not a number: `ln(0)`, `acos(2)`, `exp(1000)`, `1.0::float8 / 0`. Finite
-//! arguments with such a result are an error here. Infinity and NaN among the arguments stay what they are.
+//! The query engine's results are infinite, not a number, or zero because they are too small: `ln(0)`, `acos(2)`,
+//! `exp(1000)`, `exp(-1000)`, `1.0::float8 / 0`. Finite arguments with such a result are an error here. NaN among the
+//! arguments stays NaN.
 
 use std::sync::{Arc, LazyLock};
 
@@ -54,27 +55,52 @@ pub(super) fn register(context: &SessionContext) {
 }
 
 impl Kind {
-    /// PostgreSQL's error for finite arguments without a finite result.
-    fn error(self, of: &[f64]) -> DataFusionError {
+    /// PostgreSQL's error for arguments with this result, which is zero or not finite.
+    fn error(self, of: &[f64], result: f64) -> Option<DataFusionError> {
+        let finite = of.iter().all(|of| of.is_finite());
+        if self == Kind::Arc {
+            let wrong = if finite { !result.is_finite() } else { result.is_nan() };
+            let wrong = wrong && !of.iter().any(|of| of.is_nan());
+            return wrong.then(|| external("22003", "input is out of range"));
+        }
+        if let (Kind::Power, [base, by]) = (self, of)
+            && *base < 0.0
+            && by.is_finite()
+            && by.fract() != 0.0
+        {
+            let text = "a negative number raised to a non-integer power yields a complex result";
+            return Some(external("2201F", text));
+        }
+        if !finite {
+            return None;
+        }
+        let too_small = match (self, of) {
+            (Kind::Exponential, _) => true,
+            (Kind::Power, [base, _]) => *base != 0.0,
+            _ => false,
+        };
+        if result == 0.0 {
+            return too_small.then(|| external("22003", "value out of range: underflow"));
+        }
         let (sqlstate, text) = match (self, of) {
-            (Kind::Arc, _) => ("22003", "input is out of range"),
             (Kind::Logarithm, of) if of.contains(&0.0) => ("2201E", "cannot take logarithm of zero"),
             (Kind::Logarithm, of) if of.iter().any(|of| *of < 0.0) => {
                 ("2201E", "cannot take logarithm of a negative number")
             }
             // The base is 1.
             (Kind::Logarithm, _) => ("22012", "division by zero"),
-            (Kind::Power, [of, by]) if *of < 0.0 && by.fract() != 0.0 => {
-                ("2201F", "a negative number raised to a non-integer power yields a complex result")
-            }
-            _ => return overflow(),
+            _ => return Some(overflow()),
         };
-        DataFusionError::External(Box::new(QueryError::other(sqlstate, text)))
+        Some(external(sqlstate, text))
     }
 }
 
 fn overflow() -> DataFusionError {
-    DataFusionError::External(Box::new(QueryError::other("22003", "value out of range: overflow")))
+    external("22003", "value out of range: overflow")
+}
+
+fn external(sqlstate: &'static str, text: &str) -> DataFusionError {
+    DataFusionError::External(Box::new(QueryError::other(sqlstate, text)))
 }
 
 impl ScalarUDFImpl for WithinDomain {
@@ -112,14 +138,15 @@ impl ScalarUDFImpl for WithinDomain {
             Ok(cast(&of.to_array(rows)?, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
         };
         let found = floats(&results)?;
-        if found.iter().all(|of| of.is_none_or(f64::is_finite)) {
+        let is_usual = |of: f64| of.is_finite() && of != 0.0;
+        if found.iter().all(|of| of.is_none_or(is_usual)) {
             return Ok(results);
         }
         let arguments = of.iter().map(floats).collect::<Result<Vec<_>>>()?;
-        for row in (0..found.len()).filter(|&row| found.is_valid(row) && !found.value(row).is_finite()) {
+        for row in (0..found.len()).filter(|&row| found.is_valid(row) && !is_usual(found.value(row))) {
             let of: Vec<f64> = arguments.iter().map(|of| of.value(row)).collect();
-            if of.iter().all(|of| of.is_finite()) {
-                return Err(self.kind.error(&of));
+            if let Some(error) = self.kind.error(&of, found.value(row)) {
+                return Err(error);
             }
         }
         Ok(results)

@@ -1,26 +1,34 @@
-//! Dates, times and intervals made from numbers: `make_time`, `make_timestamp`, `make_interval`.
+//! Dates, times and intervals made from numbers: `make_date`, `make_time`, `make_timestamp`, `make_interval`.
 //!
-//! Seconds may have a fraction, as in PostgreSQL; the query engine's `make_time` takes integers. `make_date` is the
-//! query engine's. Arguments cannot be named: `make_interval(0, 0, 0, 3)` is three days.
+//! Seconds may have a fraction, as in PostgreSQL; the query engine's `make_time` takes integers. A negative year is one
+//! before Christ, and there is no year 0. Arguments cannot be named: `make_interval(0, 0, 0, 3)` is three days.
 
 use std::sync::Arc;
 
 use chrono::NaiveDate;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, IntervalMonthDayNanoArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, Date32Array, IntervalMonthDayNanoArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
 use datafusion::arrow::datatypes::{DataType, Float64Type, IntervalMonthDayNano, IntervalUnit, TimeUnit};
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err, plan_err};
+use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use datafusion::prelude::SessionContext;
 
 use super::declared::Function;
+use crate::sql::QueryError;
 
 const MICROSECONDS: f64 = 1e6;
 const OF_DAY: i64 = 86_400_000_000;
 
 /// The functions.
-const FUNCTIONS: [Function; 3] = [
+const FUNCTIONS: [Function; 4] = [
+    Function {
+        name: "make_date",
+        takes: |types| numbers(types, types.len() == 3, "make_date() takes year, month and day"),
+        gives: |_| DataType::Date32,
+        compute: |args| Ok(ColumnarValue::Array(Arc::new(made::<Date32Array, _>(args, date)?))),
+    },
     Function {
         name: "make_time",
         takes: |types| numbers(types, types.len() == 3, "make_time() takes hour, minute and second"),
@@ -88,16 +96,23 @@ fn time(parts: &[f64]) -> Result<i64> {
     if fits && micros < OF_DAY { Ok(micros) } else { Err(out_of_range("time", parts)) }
 }
 
-/// Microseconds since 1970.
-fn timestamp(parts: &[f64]) -> Result<i64> {
-    let wrong = || out_of_range("date or time", parts);
-    let [year, month, day, of_day @ ..] = parts else { return Err(wrong()) };
-    if !are_whole(&[*year, *month, *day]) {
+/// Days since 1970.
+fn date(parts: &[f64]) -> Result<i32> {
+    let wrong = || out_of_range("date", parts);
+    let &[year, month, day] = parts else { return Err(wrong()) };
+    if !are_whole(parts) || year == 0.0 {
         return Err(wrong());
     }
-    let day = NaiveDate::from_ymd_opt(*year as i32, *month as u32, *day as u32).ok_or_else(wrong)?;
-    let days = day.signed_duration_since(NaiveDate::default()).num_days();
-    Ok(days * OF_DAY + time(of_day).map_err(|_| wrong())?)
+    // The calendar has a year 0 for the year 1 before Christ.
+    let year = if year < 0.0 { year + 1.0 } else { year };
+    let day = NaiveDate::from_ymd_opt(year as i32, month as u32, day as u32).ok_or_else(wrong)?;
+    i32::try_from(day.signed_duration_since(NaiveDate::default()).num_days()).map_err(|_| wrong())
+}
+
+/// Microseconds since 1970.
+fn timestamp(parts: &[f64]) -> Result<i64> {
+    let Some((day, of_day)) = parts.split_at_checked(3) else { return Err(out_of_range("date", parts)) };
+    Ok(i64::from(date(day)?) * OF_DAY + time(of_day)?)
 }
 
 fn interval(parts: &[f64]) -> Result<IntervalMonthDayNano> {
@@ -121,8 +136,12 @@ fn are_whole(parts: &[f64]) -> bool {
     parts.iter().all(|part| part.fract() == 0.0)
 }
 
+/// PostgreSQL's error, with the numbers as it writes them: `2023-02-29`, `24:00:00`.
 fn out_of_range(what: &str, parts: &[f64]) -> DataFusionError {
-    exec_datafusion_err!("{what} field value out of range: {parts:?}")
+    let numbers: Vec<_> = parts.iter().map(|part| format!("{part:02}")).collect();
+    let numbers = numbers.join(if what == "time" { ":" } else { "-" });
+    let text = format!("{what} field value out of range: {numbers}");
+    DataFusionError::External(Box::new(QueryError::other("22008", text)))
 }
 
 #[cfg(test)]
@@ -143,6 +162,8 @@ mod tests {
         }
         assert_eq!(timestamp(&[1970.0, 1.0, 2.0, 0.0, 0.0, 1.5]).unwrap(), OF_DAY + 1_500_000);
         assert!(timestamp(&[2023.0, 2.0, 29.0, 0.0, 0.0, 0.0]).is_err());
+        assert_eq!(date(&[-44.0, 3.0, 15.0]).unwrap(), -735_160);
+        assert!(date(&[0.0, 7.0, 15.0]).is_err());
         let made = interval(&[1.0, 2.0, 1.0, 3.0, 0.0, 1.0, 0.5]).unwrap();
         assert_eq!(made, IntervalMonthDayNano::new(14, 10, 60_500_000_000));
         assert_eq!(interval(&[]).unwrap(), IntervalMonthDayNano::new(0, 0, 0));
@@ -151,7 +172,7 @@ mod tests {
 
     #[test]
     fn types_stay_what_they_were_made() {
-        for (function, count) in FUNCTIONS.into_iter().zip([3, 6, 7]) {
+        for (function, count) in FUNCTIONS.into_iter().zip([3, 3, 6, 7]) {
             let types = (function.takes)(&vec![DataType::Int64; count]).unwrap();
             assert_eq!((function.takes)(&types).unwrap(), types, "{}", function.name);
         }

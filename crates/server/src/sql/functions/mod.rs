@@ -10,6 +10,7 @@
 //! | `declared` | short declarations of functions |
 //! | `domain` | errors of functions outside of their domain; quotients of floating-point numbers |
 //! | `interval` | an interval times a number |
+//! | `joined` | texts joined to one |
 //! | `json` | parts of JSON texts |
 //! | `justify` | an interval with its hours as days |
 //! | `clock` | the current time; the type of a value |
@@ -40,6 +41,7 @@ mod clock;
 mod declared;
 mod domain;
 mod interval;
+mod joined;
 mod json;
 mod justify;
 mod latest;
@@ -75,6 +77,7 @@ pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};
 pub(crate) use numeric::{SCALE_MAX, product, quotient, rint};
 pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(super) use syntax::with_syntax;
+pub(crate) use text::with_backslashes;
 pub(crate) use time::in_zone;
 pub(crate) use written::{text, texts_of_list};
 
@@ -177,6 +180,7 @@ pub(crate) fn register(context: &SessionContext) {
     buckets::register(context);
     clock::register(context);
     domain::register(context);
+    joined::register(context);
     json::register(context);
     justify::register(context);
     make::register(context);

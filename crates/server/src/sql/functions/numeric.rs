@@ -9,7 +9,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float6
 use datafusion::arrow::compute::cast as cast_array;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, i256};
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
@@ -18,6 +18,7 @@ use datafusion::prelude::SessionContext;
 
 use super::declared::Function;
 use crate::sql::QueryError;
+use crate::values::numeric::from_text;
 
 /// Digits of every result.
 const DIGITS: u8 = 38;
@@ -221,12 +222,33 @@ impl ScalarUDFImpl for Numeric {
     }
 
     fn simplify(&self, mut args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        let to = self.return_type(&[info.get_data_type(&args[0])?])?;
+        let of = info.get_data_type(&args[0])?;
+        if of.is_string() {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        let to = self.return_type(&[of])?;
         Ok(ExprSimplifyResult::Simplified(cast(args.swap_remove(0), to)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        args.args[0].cast_to(args.return_field.data_type(), None)
+        let to = args.return_field.data_type();
+        if !args.args[0].data_type().is_string() {
+            return args.args[0].cast_to(to, None);
+        }
+        let texts = cast_array(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8)?;
+        let number = |text: Option<&str>| text.map(|text| of_text(text, scale(to))).transpose();
+        let numbers = texts.as_string::<i32>().iter().map(number).collect::<Result<Decimal128Array>>()?;
+        Ok(ColumnarValue::Array(Arc::new(numbers.with_precision_and_scale(DIGITS, scale(to))?)))
+    }
+}
+
+/// A text as a decimal with this scale.
+fn of_text(text: &str, scale: i8) -> Result<i128> {
+    let read = from_text(text.as_bytes())
+        .map_err(|error| DataFusionError::External(Box::new(QueryError::from(error))))?;
+    match read.cast_to(&DataType::Decimal128(DIGITS, scale))? {
+        ScalarValue::Decimal128(Some(number), ..) => Ok(number),
+        _ => fits(None),
     }
 }
 

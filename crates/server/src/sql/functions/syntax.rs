@@ -119,7 +119,7 @@ fn type_of_unknown(
     other: &DataType,
     is_left: bool,
 ) -> Result<Option<DataType>> {
-    use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus, StringConcat};
+    use BinaryOperator::{Divide, Minus, Modulo, Multiply, PGExp, Plus, StringConcat};
     let of_operator = || beside(op, other, is_left).map_err(external);
     if is_untyped(unknown) {
         return of_operator();
@@ -129,7 +129,8 @@ fn type_of_unknown(
         (Plus | Minus | Multiply | Divide | Modulo, _) if other.is_integer() || other.is_floating() => {
             Ok(Some(other.clone()))
         }
-        (Plus | Minus | Multiply | Divide, DataType::Decimal128(..)) => {
+        (PGExp, _) if other.is_integer() || other.is_floating() => Ok(Some(DataType::Float64)),
+        (Plus | Minus | Multiply | Divide | PGExp, DataType::Decimal128(..)) => {
             let digits = text.trim().split_once('.').map_or(0, |(_, digits)| digits.len());
             let digits = i8::try_from(digits).ok().filter(|digits| *digits <= 20);
             Ok(digits.map(|digits| DataType::Decimal128(38, digits)))

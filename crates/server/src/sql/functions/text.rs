@@ -26,7 +26,8 @@ const DO_SOMETHING: [&str; 4] = ["statement_timeout", "timezone", "datestyle", "
 
 const TEXT: fn(&[DataType]) -> DataType = |_| DataType::Utf8;
 
-const FUNCTIONS: [Function; 6] = [
+const FUNCTIONS: [Function; 7] = [
+    Function { name: "like_escape", takes: two, gives: TEXT, compute: patterns },
     Function { name: "pg_size_pretty", takes: size, gives: TEXT, compute: sizes },
     Function { name: "quote_literal", takes: one, gives: TEXT, compute: |args| quoted(args, None) },
     Function { name: "quote_nullable", takes: one, gives: TEXT, compute: |args| quoted(args, Some("NULL")) },
@@ -54,11 +55,50 @@ fn one(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
+fn two(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [_, _] => Ok(vec![DataType::Utf8; 2]),
+        _ => plan_err!("this function takes two texts"),
+    }
+}
+
 fn any(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [] => plan_err!("this function takes one value or more"),
         types => Ok(types.to_vec()),
     }
+}
+
+/// Patterns of LIKE whose escape character becomes the backslash.
+fn patterns(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let arrays: Vec<_> = args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<_>>()?;
+    let (patterns, escapes) = (arrays[0].as_string::<i32>(), arrays[1].as_string::<i32>());
+    let changed = patterns.iter().zip(escapes).map(|(pattern, escape)| {
+        let (pattern, mut escape) = (pattern?, escape?.chars());
+        Some(match (escape.next(), escape.next()) {
+            (escape, None) => Ok(with_backslashes(pattern, escape)),
+            _ => {
+                Err(DataFusionError::External(Box::new(QueryError::other("22025", "invalid escape string"))))
+            }
+        })
+    });
+    Ok(ColumnarValue::Array(Arc::new(changed.map(Option::transpose).collect::<Result<StringArray>>()?)))
+}
+
+/// A pattern of LIKE whose escape character becomes the backslash. Without an escape character, a backslash means itself.
+pub(crate) fn with_backslashes(pattern: &str, escape: Option<char>) -> String {
+    let (mut changed, mut rest) = (String::with_capacity(pattern.len()), pattern.chars());
+    while let Some(c) = rest.next() {
+        match c {
+            c if Some(c) == escape => {
+                changed.push('\\');
+                changed.extend(rest.next());
+            }
+            '\\' => changed.push_str(r"\\"),
+            c => changed.push(c),
+        }
+    }
+    changed
 }
 
 fn sizes(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -50,6 +50,10 @@ fn one(types: &[DataType]) -> Result<Vec<DataType>> {
 }
 
 fn pairs(types: &[DataType]) -> Result<Vec<DataType>> {
+    if types.iter().step_by(2).any(DataType::is_nested) {
+        let text = "key value must be scalar, not array, composite, or json";
+        return Err(DataFusionError::External(Box::new(QueryError::other("22023", text))));
+    }
     match types.len().is_multiple_of(2) {
         true => Ok(types.to_vec()),
         false => plan_err!("argument list must have even number of elements: names and values of an object"),
@@ -60,6 +64,10 @@ fn mark(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8)?;
     let nulls = texts.nulls().cloned();
     Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(marked(), vec![texts], nulls)?)))
+}
+
+fn is_marked(of: &DataType) -> bool {
+    matches!(of, DataType::Struct(fields) if *fields == marked())
 }
 
 /// Each value as JSON; `None` for NULL.
@@ -74,7 +82,7 @@ pub(super) fn written(of: &ArrayRef) -> Result<Vec<Option<String>>> {
     };
     match of.data_type() {
         DataType::Null => Ok(vec![None; of.len()]),
-        DataType::Struct(fields) if fields.len() == 1 && fields[0].name() == AS_JSON => Ok(of
+        kind if is_marked(kind) => Ok(of
             .as_struct()
             .column(0)
             .as_string::<i32>()
@@ -187,10 +195,13 @@ fn of_lists(args: &ScalarFunctionArgs, binary: bool) -> Result<ColumnarValue> {
     let DataType::List(_) = lists.data_type() else { return of_values(args, binary) };
     let lists = lists.as_list::<i32>();
     let elements = written(lists.values())?;
+    // PostgreSQL writes rows and arrays on lines of their own.
+    let between =
+        if lists.value_type().is_nested() && !is_marked(&lists.value_type()) { ", \n " } else { ", " };
     let array = |row: usize| {
         let place = lists.value_offsets()[row] as usize..lists.value_offsets()[row + 1] as usize;
         let elements = elements[place].iter().map(|of| of.as_deref().unwrap_or("null"));
-        Ok(lists.is_valid(row).then(|| format!("[{}]", elements.collect::<Vec<_>>().join(", "))))
+        Ok(lists.is_valid(row).then(|| format!("[{}]", elements.collect::<Vec<_>>().join(between))))
     };
     finished((0..lists.len()).map(array), binary)
 }

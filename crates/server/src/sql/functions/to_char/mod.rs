@@ -45,6 +45,21 @@ pub(super) fn register(context: &SessionContext) {
     read::register(context);
 }
 
+/// The text up to the closing double quote of a template, and the rest behind that. A backslash stands before a
+/// character that is meant as such.
+fn quoted(rest: &str) -> (String, &str) {
+    let mut text = String::new();
+    let mut letters = rest.chars();
+    while let Some(c) = letters.next() {
+        match c {
+            '"' => break,
+            '\\' => text.extend(letters.next()),
+            c => text.push(c),
+        }
+    }
+    (text, letters.as_str())
+}
+
 /// Bytes reserved for the text of a row.
 const USUAL: usize = 16;
 

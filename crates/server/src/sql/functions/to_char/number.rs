@@ -6,6 +6,7 @@
 use datafusion::common::{Result, exec_err};
 
 use super::digits::{ordinal, roman, rounded};
+use super::quoted;
 
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,9 +111,13 @@ impl Template {
                 '9' | '0' => read.digit(c == '0', shifts),
                 '.' => read.point(shifts)?,
                 '"' => {
-                    let (text, after) = rest.split_once('"').unwrap_or((rest, ""));
-                    read.parts.push(Part::Text(text.to_owned()));
+                    let (text, after) = quoted(rest);
+                    read.parts.push(Part::Text(text));
                     rest = after;
+                }
+                '\\' if rest.starts_with('"') => {
+                    read.parts.push(Part::Text("\"".to_owned()));
+                    rest = &rest[1..];
                 }
                 c => read.parts.push(Part::Text(c.to_string())),
             }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use chrono::{Datelike, NaiveDateTime, Timelike};
 
 use super::digits::{ordinal, roman};
+use super::quoted;
 
 /// The formatted value.
 #[derive(Clone, Copy, Debug)]
@@ -81,20 +82,9 @@ impl Template {
             rest = &rest[c.len_utf8()..];
             match c {
                 '"' => {
-                    let mut letters = rest.char_indices();
-                    let (mut text, mut end) = (String::new(), rest.len());
-                    while let Some((at, c)) = letters.next() {
-                        match c {
-                            '"' => {
-                                end = at + 1;
-                                break;
-                            }
-                            '\\' => text.extend(letters.next().map(|(_, c)| c)),
-                            c => text.push(c),
-                        }
-                    }
+                    let (text, after) = quoted(rest);
                     parts.push(Part::Text(text));
-                    rest = &rest[end..];
+                    rest = after;
                 }
                 '\\' if rest.starts_with('"') => {
                     parts.push(Part::Text("\"".to_owned()));

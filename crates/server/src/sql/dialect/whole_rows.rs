@@ -1,0 +1,208 @@
+//! Whole rows as JSON: `row_to_json(t)`, `json_agg(t)`.
+//!
+//! A name means a column first, and a table of FROM if there is no such column. Whether there is one is known when a
+//! statement was planned without success. Then the name becomes `t.*` in the functions that make JSON, which the planner
+//! keeps as it is, and `t.*` becomes a record of its columns in the plan.
+
+use std::ops::ControlFlow;
+
+use coscan_upstream::walk::visit_mut;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, DataFusionError, Result, SchemaError, TableReference};
+use datafusion::functions::core::named_struct;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, lit};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, JoinOperator, ObjectName, Select,
+    TableAlias, TableFactor, TableWithJoins, VisitorMut,
+};
+
+use super::ordered_lists::HIDDEN;
+use crate::sql::QueryError;
+use crate::sql::ast::folded;
+use crate::sql::shown::shown;
+
+/// Functions that make JSON of a value.
+const OF_VALUES: [&str; 6] = [
+    "to_json",
+    "to_jsonb",
+    "json_build_object",
+    "jsonb_build_object",
+    "json_build_array",
+    "jsonb_build_array",
+];
+/// Functions that make JSON of aggregated lists.
+const OF_LISTS: [&str; 4] = ["json_of_list", "jsonb_of_list", "json_of_lists", "jsonb_of_lists"];
+
+/// The statement with whole rows in place of the name that a planner did not find. `None` if it takes none.
+///
+/// # Errors
+///
+/// If a row may be missing, because it comes from an outer join.
+pub(crate) fn with_rows_for(
+    statement: &Statement,
+    not_planned: &DataFusionError,
+) -> Result<Option<Statement>, QueryError> {
+    let (Some(name), Statement::Statement(_)) = (unknown(not_planned), statement) else { return Ok(None) };
+    let mut statement = statement.clone();
+    let Statement::Statement(ast) = &mut statement else { return Ok(None) };
+    let mut rows = Rows { name, tables: Vec::new(), any: false };
+    match visit_mut(ast.as_mut(), &mut rows) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(rows.any.then_some(statement)),
+    }
+}
+
+/// The name without a qualifier that was not found.
+fn unknown(error: &DataFusionError) -> Option<String> {
+    let DataFusionError::SchemaError(error, _) = error.find_root() else { return None };
+    match error.as_ref() {
+        SchemaError::FieldNotFound { field, .. } if field.relation.is_none() => Some(field.name.clone()),
+        _ => None,
+    }
+}
+
+/// A table of FROM that has the name.
+enum Table {
+    Whole,
+    /// Its rows may be missing.
+    OfOuterJoin,
+}
+
+/// The visitor that replaces the name.
+struct Rows {
+    name: String,
+    /// For each query around the visited expression, the table that has the name.
+    tables: Vec<Option<Table>>,
+    any: bool,
+}
+
+impl VisitorMut for Rows {
+    type Break = QueryError;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
+        self.tables.push(table(&select.from, &self.name));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<QueryError> {
+        self.tables.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
+        if let Expr::Function(function) = expr
+            && let Some(Some(table)) = self.tables.last()
+        {
+            let name = function.name.to_string();
+            let changed = if OF_VALUES.contains(&name.as_str()) {
+                in_arguments(function, &self.name)
+            } else if OF_LISTS.contains(&name.as_str()) {
+                let lists = arguments(function).filter_map(|arg| match arg {
+                    FunctionArgExpr::Expr(Expr::Function(list)) => Some(in_arguments(list, &self.name)),
+                    _ => None,
+                });
+                lists.fold(false, |any, changed| any | changed)
+            } else {
+                false
+            };
+            if changed && matches!(table, Table::OfOuterJoin) {
+                return ControlFlow::Break(QueryError::unsupported(format!(
+                    "a whole row of \"{}\" beside an outer join is not supported: name its columns",
+                    self.name
+                )));
+            }
+            self.any |= changed;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn arguments(function: &mut Function) -> impl Iterator<Item = &mut FunctionArgExpr> {
+    let list = match &mut function.args {
+        FunctionArguments::List(list) => &mut list.args[..],
+        _ => &mut [],
+    };
+    list.iter_mut().filter_map(|arg| match arg {
+        FunctionArg::Unnamed(arg) => Some(arg),
+        _ => None,
+    })
+}
+
+/// Replaces the name among the arguments of a function. Returns whether it was there.
+fn in_arguments(function: &mut Function, name: &str) -> bool {
+    let mut any = false;
+    for arg in arguments(function) {
+        if let FunctionArgExpr::Expr(Expr::Identifier(found)) = arg
+            && folded(found) == name
+        {
+            *arg = FunctionArgExpr::QualifiedWildcard(ObjectName::from(vec![found.clone()]));
+            any = true;
+        }
+    }
+    any
+}
+
+/// The table of FROM that has a name.
+fn table(from: &[TableWithJoins], name: &str) -> Option<Table> {
+    use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
+    from.iter().find_map(|from| {
+        let mut factors = std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation));
+        let is_outer = from.joins.iter().any(|join| {
+            matches!(join.join_operator, FullOuter(_) | Left(_) | LeftOuter(_) | Right(_) | RightOuter(_))
+        });
+        factors.any(|factor| name_of(factor).is_some_and(|found| folded(found) == name)).then_some(
+            match is_outer {
+                true => Table::OfOuterJoin,
+                false => Table::Whole,
+            },
+        )
+    })
+}
+
+fn name_of(factor: &TableFactor) -> Option<&Ident> {
+    match factor {
+        TableFactor::Table { alias: Some(TableAlias { name, .. }), .. }
+        | TableFactor::Derived { alias: Some(TableAlias { name, .. }), .. } => Some(name),
+        TableFactor::Table { name, .. } => name.0.last().and_then(|part| part.as_ident()),
+        _ => None,
+    }
+}
+
+/// The plan with records in place of `t.*` among the arguments of functions.
+pub(crate) fn with_records(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut changed = false;
+    let in_node = |node: LogicalPlan| {
+        let names = NamePreserver::new(&node);
+        let schema = merge_schema(&node.inputs());
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let expr = expr.transform_up(|expr| record_for(expr, &schema))?;
+            Ok(if expr.transformed { expr.update_data(|expr| name.restore(expr)) } else { expr })
+        })?;
+        changed |= node.transformed;
+        if changed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
+    };
+    Ok(plan.transform_up_with_subqueries(in_node)?.data)
+}
+
+fn record_for(expr: PlannedExpr, schema: &DFSchema) -> Result<Transformed<PlannedExpr>> {
+    #[expect(deprecated, reason = "the planner makes it of `t.*`")]
+    let PlannedExpr::Wildcard { qualifier: Some(table), .. } = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    Ok(Transformed::yes(record(table, schema)))
+}
+
+fn record(table: &TableReference, schema: &DFSchema) -> PlannedExpr {
+    let of_table = schema
+        .iter()
+        .filter(|(qualifier, field)| *qualifier == Some(table) && !field.name().starts_with(HIDDEN));
+    let values = of_table.flat_map(|(qualifier, field)| {
+        let column = PlannedExpr::Column(Column::new(qualifier.cloned(), field.name()));
+        [lit(shown(field.name())), column]
+    });
+    named_struct().call(values.collect())
+}
