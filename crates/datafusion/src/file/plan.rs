@@ -16,6 +16,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::{ParquetFileMetrics, ParquetFileReaderFactory};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
+use datafusion::datasource::source::DataSource;
 use datafusion::execution::TaskContext;
 use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use datafusion::object_store::ObjectStore;
@@ -126,6 +127,12 @@ pub(crate) struct FilePlan {
     pub(crate) pruner: Option<FilePruner>,
 }
 
+/// Returns whether rows must come in the order of the files. An ordering that the plan declares counts even if no
+/// limit depends on it, because a merge above may depend on it.
+pub(crate) fn keeps_order(scan: &FileScanConfig) -> bool {
+    scan.preserve_order || scan.eq_properties().output_ordering().is_some()
+}
+
 impl FilePlanner {
     /// Collects what all files share. Fails on settings that DataFusion refuses, too.
     pub(crate) fn new(
@@ -169,7 +176,7 @@ impl FilePlanner {
             int96: Int96::wanted_by(&source.table_parquet_options().global)?,
             store_url: url.as_str().to_owned(),
             limit: config.limit,
-            preserves_order: config.preserve_order,
+            preserves_order: keeps_order(config),
             source: source.clone(),
             row_filter: Arc::new([]),
             answers: None,

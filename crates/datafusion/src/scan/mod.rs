@@ -38,7 +38,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, SortOrderPushdownResult};
 
 use crate::eligibility;
-use crate::file::plan::FilePlanner;
+use crate::file::plan::{FilePlanner, keeps_order};
 use crate::file::request::FileRequest;
 use crate::file::shared_answers::SharedAnswers;
 use crate::scan::execution::Executions;
@@ -123,10 +123,9 @@ impl CScan {
         }
     }
 
-    /// Returns whether rows must come in the order of the files. An ordering that the plan declares counts
-    /// even if no limit depends on it, because a merge above may depend on it.
+    /// Returns whether rows must come in the order of the files.
     fn ordered(&self) -> bool {
-        self.config.preserve_order || self.config.eq_properties().output_ordering().is_some()
+        keeps_order(&self.config)
     }
 
     /// Returns the reader of a partition. With `marks` it marks rows that do not pass instead of dropping

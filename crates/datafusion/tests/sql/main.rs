@@ -13,6 +13,7 @@ mod executions;
 mod fairness;
 mod faults;
 mod few_rows;
+mod first_rows;
 mod foreign;
 mod guards;
 mod join_settings;
