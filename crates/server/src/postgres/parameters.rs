@@ -162,13 +162,18 @@ pub(crate) fn values(
         return Err(violation(format!("the client sent {formats} formats for {given} parameters")));
     }
     let told: Vec<Type> = parameters.iter().map(|parameter| parameter.told.clone()).collect();
-    // Both have the same bytes.
-    let read_as = |told: &Type| if *told == Type::OID_ARRAY { Type::INT4_ARRAY } else { told.clone() };
+    let read_as = |told: &Type| match *told {
+        // Both have the same bytes.
+        Type::OID_ARRAY => Type::INT4_ARRAY,
+        // Their values are read here.
+        Type::JSON | Type::JSONB | Type::UUID => Type::TEXT,
+        _ => told.clone(),
+    };
     let read_as: Vec<Type> = told.iter().map(read_as).collect();
     let stored = StoredStatement::new(String::new(), (), read_as.iter().cloned().map(Some).collect());
-    // The reader of the other types supports only 28 digits of numerics, and one text form of bytes.
+    // The reader of the other types supports only 28 digits of numerics, one text form of bytes, and no binary JSON.
     let others = bind.parameters.iter().zip(&told).enumerate().map(|(at, (value, told))| match *told {
-        Type::NUMERIC | Type::BYTEA => None,
+        Type::NUMERIC | Type::BYTEA | Type::JSON | Type::JSONB | Type::UUID => None,
         _ if read_before.contains_key(&at) => None,
         _ if told.name().starts_with('_') && !is_binary(bind, at) => value.as_deref().map(without_spaces),
         _ => value.clone(),
@@ -193,16 +198,38 @@ pub(crate) fn values(
                 (&Type::NUMERIC, true) => numeric::from_binary(bytes)?.into(),
                 (&Type::NUMERIC, false) => numeric::from_text(bytes)?.into(),
                 (&Type::BYTEA, true) => ScalarValue::Binary(Some(bytes.to_vec())).into(),
-                (&Type::BYTEA, false) => {
-                    let text = std::str::from_utf8(bytes);
-                    let text = text.map_err(|_| error("22021", "a bound text is not in UTF-8"))?;
-                    ScalarValue::Binary(Some(bytea(text)?)).into()
+                (&Type::BYTEA, false) => ScalarValue::Binary(Some(bytea(text_of(bytes)?)?)).into(),
+                (of @ (&Type::JSON | &Type::JSONB | &Type::UUID), binary) => {
+                    let text = ScalarValue::from(typed_text(of, bytes, binary)?);
+                    let to = arrow[at].filter(|to| to.is_string()).unwrap_or(&DataType::Utf8);
+                    text.cast_to(to).map_err(QueryError::from)?.into()
                 }
                 _ => continue,
             };
         }
     }
     Ok(read)
+}
+
+fn text_of(bytes: &[u8]) -> PgWireResult<&str> {
+    std::str::from_utf8(bytes).map_err(|_| error("22021", "a bound text is not in UTF-8"))
+}
+
+/// The text of JSON or of a uuid.
+fn typed_text(of: &Type, bytes: &[u8], binary: bool) -> PgWireResult<String> {
+    Ok(match (of, binary) {
+        (&Type::UUID, true) => {
+            let wrong = |_| error("22P03", "a bound uuid has another length than 16 bytes");
+            let digits = format!("{:032x}", u128::from_be_bytes(bytes.try_into().map_err(wrong)?));
+            [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+        }
+        // The version of the format comes first.
+        (&Type::JSONB, true) => match bytes.split_first() {
+            Some((1, rest)) => text_of(rest)?.to_owned(),
+            _ => return Err(error("22P03", "a bound jsonb has an unknown version")),
+        },
+        _ => text_of(bytes)?.to_owned(),
+    })
 }
 
 /// The text of an array without spaces around its elements, which PostgreSQL ignores.

@@ -10,7 +10,15 @@ use datafusion::common::Result;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{ColumnarValue, Expr};
 
-use super::parameter_types::is_untyped;
+/// Returns whether this is a parameter without a type.
+pub(super) fn is_untyped(expr: &Expr) -> bool {
+    matches!(expr, Expr::Placeholder(parameter) if type_of(parameter).is_none())
+}
+
+/// The type of a parameter. The query engine gives elements of lists the type of NULL.
+pub(super) fn type_of(parameter: &Placeholder) -> Option<&DataType> {
+    parameter.field.as_ref().map(|field| field.data_type()).filter(|of| !of.is_null())
+}
 
 /// The argument. A parameter of unknown type gets this type.
 pub(super) fn bound(argument: &Expr, to: DataType) -> Expr {

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 
 use super::catalog::Visible;
 use super::pg_catalog::table_of;
-use crate::values::is_json;
+use crate::values::type_of_texts;
 
 /// Offset that PostgreSQL adds to precision and scale in a type's modifier.
 const MODIFIER_OFFSET: i32 = 4;
@@ -178,6 +178,11 @@ pub(super) async fn information(visible: &Visible, database: &str) -> Result<Arc
     table_of(fields, columns)
 }
 
+/// The SQL name of a column's type.
+pub(super) fn type_name(field: &Field) -> String {
+    type_of_texts(field).map_or_else(|| type_names(field.data_type()).0, |of| of.name().to_owned())
+}
+
 /// A type's SQL name and its short name.
 pub(super) fn type_names(data_type: &DataType) -> (String, String) {
     let short = match digits(data_type) {
@@ -205,8 +210,8 @@ pub(super) fn type_names(data_type: &DataType) -> (String, String) {
 
 /// A column's type as a person reads it: with its digits, and without `without time zone`.
 pub(crate) fn type_shown(field: &Field) -> String {
-    if is_json(field) {
-        return "json".to_owned();
+    if let Some(of) = type_of_texts(field) {
+        return of.name().to_owned();
     }
     match field.data_type() {
         DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {

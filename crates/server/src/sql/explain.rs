@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::QueryError;
 use super::ast::text;
-use crate::values::JSON;
+use crate::values::TYPE;
 
 /// The only column.
 const QUERY_PLAN: &str = "QUERY PLAN";
@@ -56,7 +56,7 @@ impl Explained {
     pub(super) fn columns(self) -> SchemaRef {
         let field = Field::new(QUERY_PLAN, DataType::Utf8, true);
         let metadata =
-            if self.json { HashMap::from([(JSON.to_owned(), String::new())]) } else { HashMap::new() };
+            if self.json { HashMap::from([(TYPE.to_owned(), "json".to_owned())]) } else { HashMap::new() };
         Arc::new(Schema::new(vec![field.with_metadata(metadata)]))
     }
 

@@ -23,9 +23,11 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::QueryError;
+use super::arguments::{is_untyped, type_of};
 use super::ast::has_parameter;
 use super::dialect::{
-    check_outer_aggregates, with_records, with_rows_for, with_timestamps, with_typed_constants,
+    check_outer_aggregates, with_plain_texts, with_records, with_rows_for, with_timestamps,
+    with_typed_constants,
 };
 use super::types::CatalogTypes;
 
@@ -40,16 +42,6 @@ const ROUNDS_MAX: usize = 3;
 const OF_ONE_TYPE: [&str; 7] = ["coalesce", "greatest", "least", "nullif", "make_array", "ifnull", "nvl"];
 /// Functions of one number, which PostgreSQL computes in double precision if the type is unknown.
 const OF_A_NUMBER: [&str; 7] = ["abs", "ceil", "floor", "round", "trunc", "sign", "to_timestamp"];
-
-/// Returns whether this is a parameter without a type.
-pub(super) fn is_untyped(expr: &Expr) -> bool {
-    matches!(expr, Expr::Placeholder(parameter) if type_of(parameter).is_none())
-}
-
-/// The type of a parameter. The query engine gives elements of lists the type of NULL.
-fn type_of(parameter: &Placeholder) -> Option<&DataType> {
-    parameter.field.as_ref().map(|field| field.data_type()).filter(|of| !of.is_null())
-}
 
 /// The type of an untyped operand beside an operand of this type. `None` leaves the type to the query engine, which
 /// takes that of the operand.
@@ -160,7 +152,7 @@ async fn once(
         plan = planned(with_rows.clone()).await.and_then(with_records);
         statement = with_rows;
     }
-    with_timestamps(with_typed_constants(plan?)?)
+    with_timestamps(with_typed_constants(with_plain_texts(plan?)?)?)
 }
 
 fn has_parameters(statement: &Statement) -> bool {

@@ -279,14 +279,27 @@ fn floats<T: ArrowPrimitiveType>(array: &ArrayRef, form: Form, of: fn(T::Native)
 }
 
 fn texts(array: &ArrayRef, told: &Type, form: Form) -> Put {
-    // PostgreSQL's "char" is one byte, and zero if it is empty.
-    let is_byte = form.binary && *told == Type::CHAR;
-    let write = move |text: &str, out: &mut BytesMut| {
-        match is_byte {
-            true => out.put_u8(text.bytes().next().unwrap_or(0)),
-            false => out.put_slice(text.as_bytes()),
-        }
-        Ok(())
+    let write = match *told {
+        // PostgreSQL's "char" is one byte, and zero if it is empty.
+        Type::CHAR if form.binary => |text: &str, out: &mut BytesMut| {
+            out.put_u8(text.bytes().next().unwrap_or(0));
+            Ok(())
+        },
+        // The version of the format comes first.
+        Type::JSONB if form.binary => |text: &str, out: &mut BytesMut| {
+            out.put_u8(1);
+            out.put_slice(text.as_bytes());
+            Ok(())
+        },
+        Type::UUID if form.binary => |text: &str, out: &mut BytesMut| {
+            let digits = u128::from_str_radix(&text.replace('-', ""), 16);
+            out.put_u128(digits.map_err(|_| error("22P02", format!("invalid uuid: \"{text}\"")))?);
+            Ok(())
+        },
+        _ => |text: &str, out: &mut BytesMut| {
+            out.put_slice(text.as_bytes());
+            Ok(())
+        },
     };
     match array.data_type() {
         DataType::Utf8 => {

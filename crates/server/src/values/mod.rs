@@ -43,18 +43,31 @@ use error::{Result, error};
 use interval::IntervalStyle;
 use times::DateStyle;
 
-/// The key in the metadata of a field whose texts are JSON.
-pub(crate) const JSON: &str = "coscan.json";
+/// The key in the metadata of a field whose texts have a type of their own in PostgreSQL. The value is the name of the
+/// type.
+pub(crate) const TYPE: &str = "coscan.type";
+
+/// PostgreSQL's type of texts that are not of the type `text`.
+pub(crate) fn type_of_texts(field: &Field) -> Option<Type> {
+    match field.metadata().get(TYPE)?.as_str() {
+        "json" => Some(Type::JSON),
+        "jsonb" => Some(Type::JSONB),
+        "uuid" => Some(Type::UUID),
+        _ => None,
+    }
+}
 
 /// Returns true for a column with JSON.
 pub(crate) fn is_json(field: &Field) -> bool {
-    field.metadata().contains_key(JSON)
+    matches!(type_of_texts(field), Some(Type::JSON | Type::JSONB))
 }
 
 /// The type of a column that the client gets.
 pub(crate) fn told_type(field: &Field) -> Result<Type> {
+    if let Some(of) = type_of_texts(field).filter(|_| field.data_type().is_string()) {
+        return Ok(of);
+    }
     Ok(match field.data_type() {
-        DataType::Utf8 if is_json(field) => Type::JSON,
         // PostgreSQL resolves values of unknown type in the same way.
         DataType::Null => Type::TEXT,
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal256(..) => Type::NUMERIC,
@@ -95,6 +108,9 @@ fn array_of(element: &Type, field: &Field) -> Result<Type> {
         Type::RECORD => Type::RECORD_ARRAY,
         Type::OID => Type::OID_ARRAY,
         Type::CHAR => Type::CHAR_ARRAY,
+        Type::JSON => Type::JSON_ARRAY,
+        Type::JSONB => Type::JSONB_ARRAY,
+        Type::UUID => Type::UUID_ARRAY,
         _ => {
             let of = field.data_type();
             return Err(error(

@@ -14,12 +14,11 @@ use crate::sql::ast::{
 };
 
 /// Functions that have another name in the query engine.
-const RENAMED: [(&str, &str); 9] = [
+const RENAMED: [(&str, &str); 8] = [
     ("array_remove", "array_remove_all"),
     ("ceiling", "ceil"),
     ("current_catalog", "current_database"),
     ("every", "bool_and"),
-    ("gen_random_uuid", "uuid"),
     ("sign", "signum"),
     ("statement_timestamp", "now"),
     ("transaction_timestamp", "now"),
@@ -184,6 +183,7 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
             let (of, by) = (nested((*of).clone()), nested((*by).clone()));
             Some(nested(binary(of, BinaryOperator::Modulo, by)))
         }
+        ("gen_random_uuid", []) => Some(call("uuid_text", vec![call("uuid", Vec::new())])),
         ("date", [time]) => Some(cast((*time).clone(), DataType::Date)),
         // An empty array has no dimension.
         ("array_length", [of, dimension]) => {

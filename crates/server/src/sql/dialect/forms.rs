@@ -71,7 +71,7 @@ impl VisitorMut for Forms {
                 && let Some((name, list)) = rows::of(function)
             {
                 function.name = Ident::new(list).into();
-                let rows = call("unnest", vec![expr.clone()]);
+                let rows = rows::unnested(name, expr.clone());
                 let alias = match item {
                     SelectItem::ExprWithAlias { alias, .. } => alias.clone(),
                     _ => Ident::new(name),
@@ -235,6 +235,16 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             check_collation(collation)?;
             Some(expr.as_ref().clone())
         }
+        Expr::Interval(Interval { leading_field: None, leading_precision: Some(_), .. })
+        | Expr::Cast { data_type: DataType::Interval { precision: Some(_), .. }, .. }
+        | Expr::TypedString(TypedString {
+            data_type: DataType::Interval { precision: Some(_), .. }, ..
+        }) => {
+            return Err(QueryError::unsupported(
+                "interval with a number of digits is not supported: leave the digits out, and round what is shown"
+                    .to_owned(),
+            ));
+        }
         Expr::Interval(Interval {
             value,
             leading_field: Some(DateTimeField::Year),
@@ -251,15 +261,6 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
             **expr = nested(expr.as_ref().clone());
             None
-        }
-        Expr::Cast { data_type: DataType::Interval { precision: Some(_), .. }, .. }
-        | Expr::TypedString(TypedString {
-            data_type: DataType::Interval { precision: Some(_), .. }, ..
-        }) => {
-            return Err(QueryError::unsupported(
-                "interval with a number of digits is not supported: leave the digits out, and round what is shown"
-                    .to_owned(),
-            ));
         }
         Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => text(expr).map(interval),
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {

@@ -1,11 +1,10 @@
-//! Functions that make JSON, and expressions that are JSON in PostgreSQL.
+//! Functions that make JSON.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Ident,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
 };
 
-use crate::sql::ast::{call, literal};
+use crate::sql::ast::{call, literal, text};
 use crate::sql::functions::AS_JSON;
 
 /// Functions that make JSON. A text among their arguments is a string, but JSON is a part of the result.
@@ -47,10 +46,18 @@ pub(super) fn made(function: &mut Function, name: &str) -> Option<Expr> {
     Some(call(&of_list, vec![Expr::Function(function.clone())]))
 }
 
-/// Marks an expression as JSON if it is, and parts of arrays and records.
+/// Marks values that are JSON, also in arrays and records.
 fn mark(of: &mut Expr) {
     match of {
-        Expr::Array(array) => array.elem.iter_mut().for_each(mark),
+        Expr::Array(array) => {
+            // A constant has the type of the other elements.
+            if let Some(cast) = array.elem.iter().find_map(json_cast) {
+                for constant in array.elem.iter_mut().filter(|element| text(element).is_some()) {
+                    *constant = call(cast, vec![constant.clone()]);
+                }
+            }
+            array.elem.iter_mut().for_each(mark);
+        }
         Expr::Tuple(values) => *of = record(std::mem::take(values)),
         Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
             if name.to_string().eq_ignore_ascii_case("row") =>
@@ -61,9 +68,15 @@ fn mark(of: &mut Expr) {
             });
             *of = record(values.collect());
         }
-        of if is_json(of) => *of = call(AS_JSON, vec![of.clone()]),
-        _ => {}
+        of => *of = call(AS_JSON, vec![of.clone()]),
     }
+}
+
+/// The function of a cast to JSON.
+fn json_cast(of: &Expr) -> Option<&'static str> {
+    let Expr::Function(function) = of else { return None };
+    let name = function.name.to_string();
+    ["json", "jsonb"].into_iter().find(|cast| *cast == name)
 }
 
 /// A record without names, which are `f1`, `f2` and so on in PostgreSQL.
@@ -84,22 +97,4 @@ fn lists_of(function: &Function) -> Option<Vec<Expr>> {
         Expr::Function(Function { name: Ident::new("array_agg").into(), args, ..function.clone() })
     };
     Some(list.args.iter().map(of).collect())
-}
-
-/// Returns whether the type of an expression is JSON in PostgreSQL.
-pub(super) fn is_json(of: &Expr) -> bool {
-    match of {
-        Expr::Nested(of) => is_json(of),
-        Expr::BinaryOp { op: BinaryOperator::Arrow | BinaryOperator::HashArrow, .. } => true,
-        Expr::Function(of) => {
-            let name = of.name.to_string().to_ascii_lowercase();
-            name.starts_with("json")
-                && !name.ends_with("_text")
-                && !name.ends_with("typeof")
-                && !name.ends_with("length")
-                && !name.ends_with("pretty")
-                || name.starts_with("to_json")
-        }
-        _ => false,
-    }
 }

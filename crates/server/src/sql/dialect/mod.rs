@@ -20,17 +20,20 @@
 //! | `date_sums` | sums of dates and intervals in the result |
 //! | `ordered_lists` | lists of the rows of an ordered subquery |
 //! | `whole_rows` | whole rows as JSON |
+//! | `plain_texts` | casts of JSON and of uuids to text |
+//! | `each` | calls such a change for each expression of a plan |
 //! | `outer_aggregates` | aggregates of columns of the query around a subquery |
 //!
 //! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `ordered_lists`, `rows` and
 //! `sample`. `numbers` plans expressions.
-//! `typed`, `averages`, `unions`, `date_sums` and `whole_rows` change the plan, where all types are known.
+//! `typed`, `averages`, `unions`, `date_sums`, `whole_rows` and `plain_texts` change the plan, where all types are known.
 
 mod arrays;
 mod averages;
 mod bytes;
 mod calls;
 mod date_sums;
+mod each;
 mod fetch;
 mod forms;
 mod interval;
@@ -41,6 +44,7 @@ mod numbers;
 mod operators;
 mod ordered_lists;
 mod outer_aggregates;
+mod plain_texts;
 mod rows;
 mod sample;
 mod typed;
@@ -64,6 +68,7 @@ pub(crate) use date_sums::with_timestamps;
 pub(crate) use forms::check_collations;
 pub(crate) use numbers::Numbers;
 pub(crate) use outer_aggregates::check_outer_aggregates;
+pub(crate) use plain_texts::with_plain_texts;
 pub(crate) use typed::Typed;
 pub(crate) use unions::with_typed_constants;
 pub(crate) use whole_rows::{with_records, with_rows_for};

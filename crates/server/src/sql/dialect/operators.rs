@@ -2,7 +2,6 @@
 
 use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, DataType, Expr, Subscript, UnaryOperator};
 
-use super::json::is_json;
 use crate::sql::ast::{binary, call, literal, nested, number, text};
 
 /// An index beyond every array.
@@ -31,18 +30,12 @@ pub(super) fn replaced(expr: &mut Expr) -> Option<Expr> {
             BinaryOperator::PGStartsWith => {
                 Some(call("starts_with", vec![left.as_ref().clone(), right.as_ref().clone()]))
             }
-            BinaryOperator::StringConcat if both_json(left, right) => {
-                Some(call("jsonb_concat", vec![left.as_ref().clone(), right.as_ref().clone()]))
-            }
             BinaryOperator::PGRegexMatch
             | BinaryOperator::PGRegexIMatch
             | BinaryOperator::PGRegexNotMatch
             | BinaryOperator::PGRegexNotIMatch => {
                 change_pattern(right);
                 None
-            }
-            BinaryOperator::Minus if is_json(left) => {
-                Some(call("jsonb_delete", vec![left.as_ref().clone(), right.as_ref().clone()]))
             }
             BinaryOperator::Overlaps => match (left.as_ref(), right.as_ref()) {
                 (Expr::Tuple(one), Expr::Tuple(other)) => overlap(one, other),
@@ -140,12 +133,6 @@ fn is_place(index: &Expr) -> bool {
 
 fn minus_one() -> Expr {
     nested(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) })
-}
-
-/// Returns whether `||` joins two values of JSON. A text beside one is read as JSON.
-fn both_json(left: &Expr, right: &Expr) -> bool {
-    let fits = |of: &Expr| is_json(of) || text(of).is_some();
-    (is_json(left) || is_json(right)) && fits(left) && fits(right)
 }
 
 /// `(begin, end) OVERLAPS (begin, end)`. Ends may come first, and an end may be an interval. A period does not have

@@ -38,6 +38,24 @@ const ROWS_OF: [(&str, &str); 11] = [
 
 const SERIES: &str = "generate_series";
 
+/// The rows of a list, which are JSON again for some functions.
+pub(super) fn unnested(function: &str, list: Expr) -> Expr {
+    let rows = call("unnest", vec![list]);
+    match part_of(function) {
+        Some(part) => call(part, vec![rows]),
+        None => rows,
+    }
+}
+
+/// The function that marks the rows of another function as JSON.
+fn part_of(function: &str) -> Option<&'static str> {
+    match function {
+        "json_array_elements" | "json_each" => Some("json_part"),
+        "jsonb_array_elements" | "jsonb_each" => Some("jsonb_part"),
+        _ => None,
+    }
+}
+
 /// Functions that return rows within an expression: `generate_series(a, b)::date`, `(regexp_matches(a, b))[1]`.
 pub(super) fn within(expr: &mut Expr) {
     match expr {
@@ -52,9 +70,9 @@ pub(super) fn within(expr: &mut Expr) {
             within(right);
         }
         Expr::Function(function) => {
-            if let Some((_, list)) = self::of(function) {
+            if let Some((name, list)) = self::of(function) {
                 function.name = Ident::new(list).into();
-                *expr = call("unnest", vec![expr.clone()]);
+                *expr = unnested(name, expr.clone());
             } else if let FunctionArguments::List(list) = &mut function.args
                 && function.over.is_none()
                 && !function.name.to_string().eq_ignore_ascii_case("unnest")
@@ -248,7 +266,10 @@ fn subquery(
     if numbered && alias.columns.len() == 1 {
         alias.columns.push(TableAliasColumnDef { name: Ident::new("ordinality"), data_type: None });
     }
-    let rows = format!("SELECT unnest({list}) AS element");
+    let rows = match part_of(function) {
+        Some(part) => format!("SELECT {part}(unnest({list})) AS element"),
+        None => format!("SELECT unnest({list}) AS element"),
+    };
     let sql = match numbered {
         true => format!(
             "SELECT element, CAST(row_number() OVER () AS BIGINT) AS ordinality FROM ({rows}) AS elements"
@@ -270,7 +291,8 @@ fn each(
         let column = |name| TableAliasColumnDef { name: Ident::new(name), data_type: None };
         alias.columns = vec![column("key"), column("value")];
     }
-    derived(&format!("SELECT unnest({keys}({of})) AS key, unnest({values}({of})) AS value"), alias)
+    let part = part_of(name).unwrap_or_default();
+    derived(&format!("SELECT unnest({keys}({of})) AS key, {part}(unnest({values}({of}))) AS value"), alias)
 }
 
 /// A subquery in FROM. It may refer to tables before it.

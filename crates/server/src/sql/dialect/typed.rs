@@ -10,10 +10,10 @@
 //!
 //! This is a rule on plans, where types are known: `at > 'epoch'` is a cast there.
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions::math::round;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -24,6 +24,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::calls::is_within_hours;
 use super::date_sums::{as_timestamp, is_date_sum};
 use super::literals;
+use crate::sql::QueryError;
 use crate::sql::functions::{in_zone, rint, text, texts_of_list, whole_days};
 
 /// Functions that show a value, or that take an interval apart.
@@ -85,6 +86,10 @@ fn casted(
     }
     let Ok(from) = of.get_type(schema) else { return Ok(None) };
     Ok(match (&from, to) {
+        (DataType::List(of), DataType::List(to)) if is_list(of) && !is_list(to) => {
+            let text = "lists of lists are not supported: cast the elements, or unnest them";
+            return Err(DataFusionError::External(Box::new(QueryError::unsupported(text))));
+        }
         (DataType::Date32, to) if to.is_string() && is_date_sum(of, schema) => {
             Some(cast(shown(as_timestamp(of.clone()), &DataType::Date32, config), to.clone()))
         }
@@ -102,6 +107,10 @@ fn casted(
         }
         _ => None,
     })
+}
+
+fn is_list(field: &Field) -> bool {
+    matches!(field.data_type(), DataType::List(_))
 }
 
 /// The zone of the session, if it may be another one than that of a type.

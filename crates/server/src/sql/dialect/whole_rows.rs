@@ -7,11 +7,9 @@
 use std::ops::ControlFlow;
 
 use coscan_upstream::walk::visit_mut;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, DataFusionError, Result, SchemaError, TableReference};
 use datafusion::functions::core::named_struct;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, lit};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -19,22 +17,12 @@ use datafusion::sql::sqlparser::ast::{
     TableAlias, TableFactor, TableWithJoins, VisitorMut,
 };
 
+use super::each::with_each;
 use super::ordered_lists::HIDDEN;
 use crate::sql::QueryError;
 use crate::sql::ast::folded;
+use crate::sql::functions::{AS_JSON, as_json};
 use crate::sql::shown::shown;
-
-/// Functions that make JSON of a value.
-const OF_VALUES: [&str; 6] = [
-    "to_json",
-    "to_jsonb",
-    "json_build_object",
-    "jsonb_build_object",
-    "json_build_array",
-    "jsonb_build_array",
-];
-/// Functions that make JSON of aggregated lists.
-const OF_LISTS: [&str; 4] = ["json_of_list", "jsonb_of_list", "json_of_lists", "jsonb_of_lists"];
 
 /// The statement with whole rows in place of the name that a planner did not find. `None` if it takes none.
 ///
@@ -96,18 +84,8 @@ impl VisitorMut for Rows {
         if let Expr::Function(function) = expr
             && let Some(Some(table)) = self.tables.last()
         {
-            let name = function.name.to_string();
-            let changed = if OF_VALUES.contains(&name.as_str()) {
-                in_arguments(function, &self.name)
-            } else if OF_LISTS.contains(&name.as_str()) {
-                let lists = arguments(function).filter_map(|arg| match arg {
-                    FunctionArgExpr::Expr(Expr::Function(list)) => Some(in_arguments(list, &self.name)),
-                    _ => None,
-                });
-                lists.fold(false, |any, changed| any | changed)
-            } else {
-                false
-            };
+            // It is called for each argument of the functions that make JSON.
+            let changed = function.name.to_string() == AS_JSON && in_argument(function, &self.name);
             if changed && matches!(table, Table::OfOuterJoin) {
                 return ControlFlow::Break(QueryError::unsupported(format!(
                     "a whole row of \"{}\" beside an outer join is not supported: name its columns",
@@ -120,29 +98,17 @@ impl VisitorMut for Rows {
     }
 }
 
-fn arguments(function: &mut Function) -> impl Iterator<Item = &mut FunctionArgExpr> {
-    let list = match &mut function.args {
-        FunctionArguments::List(list) => &mut list.args[..],
-        _ => &mut [],
-    };
-    list.iter_mut().filter_map(|arg| match arg {
-        FunctionArg::Unnamed(arg) => Some(arg),
-        _ => None,
-    })
-}
-
-/// Replaces the name among the arguments of a function. Returns whether it was there.
-fn in_arguments(function: &mut Function, name: &str) -> bool {
-    let mut any = false;
-    for arg in arguments(function) {
-        if let FunctionArgExpr::Expr(Expr::Identifier(found)) = arg
-            && folded(found) == name
-        {
+/// Replaces the name as the argument of a function. Returns whether it was there.
+fn in_argument(function: &mut Function, name: &str) -> bool {
+    let FunctionArguments::List(list) = &mut function.args else { return false };
+    let [FunctionArg::Unnamed(arg)] = &mut list.args[..] else { return false };
+    match arg {
+        FunctionArgExpr::Expr(Expr::Identifier(found)) if folded(found) == name => {
             *arg = FunctionArgExpr::QualifiedWildcard(ObjectName::from(vec![found.clone()]));
-            any = true;
+            true
         }
+        _ => false,
     }
-    any
 }
 
 /// The table of FROM that has a name.
@@ -173,19 +139,7 @@ fn name_of(factor: &TableFactor) -> Option<&Ident> {
 
 /// The plan with records in place of `t.*` among the arguments of functions.
 pub(crate) fn with_records(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut changed = false;
-    let in_node = |node: LogicalPlan| {
-        let names = NamePreserver::new(&node);
-        let schema = merge_schema(&node.inputs());
-        let node = node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let expr = expr.transform_up(|expr| record_for(expr, &schema))?;
-            Ok(if expr.transformed { expr.update_data(|expr| name.restore(expr)) } else { expr })
-        })?;
-        changed |= node.transformed;
-        if changed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
-    };
-    Ok(plan.transform_up_with_subqueries(in_node)?.data)
+    with_each(plan, record_for)
 }
 
 fn record_for(expr: PlannedExpr, schema: &DFSchema) -> Result<Transformed<PlannedExpr>> {
@@ -202,7 +156,7 @@ fn record(table: &TableReference, schema: &DFSchema) -> PlannedExpr {
         .filter(|(qualifier, field)| *qualifier == Some(table) && !field.name().starts_with(HIDDEN));
     let values = of_table.flat_map(|(qualifier, field)| {
         let column = PlannedExpr::Column(Column::new(qualifier.cloned(), field.name()));
-        [lit(shown(field.name())), column]
+        [lit(shown(field.name())), as_json().call(vec![column])]
     });
     named_struct().call(values.collect())
 }

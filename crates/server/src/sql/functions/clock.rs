@@ -10,7 +10,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 
 use super::declared::Function;
-use crate::sql::columns::type_names;
+use crate::sql::columns::type_name;
 
 const UTC: &str = "+00:00";
 
@@ -35,9 +35,7 @@ fn anything(types: &[DataType]) -> Result<Vec<DataType>> {
 }
 
 fn name_of_type(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let name = match args.arg_fields[0].data_type() {
-        DataType::Null => "unknown".to_owned(),
-        of => type_names(of).0,
-    };
+    let field = &args.arg_fields[0];
+    let name = if field.data_type().is_null() { "unknown".to_owned() } else { type_name(field) };
     Ok(ColumnarValue::Scalar(name.into()))
 }

@@ -3,16 +3,19 @@
 //! They suit functions without further properties. [`holding`] is for functions that hold a value. Other functions
 //! implement [`ScalarUDFImpl`]: those whose type depends on a value, and those that become another expression.
 
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::expr_fn::SimpleScalarUDF;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use crate::values::TYPE;
 
 /// A declared function.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +39,15 @@ impl Function {
         self.with(Volatility::Stable)
     }
 
+    /// The immutable function, whose texts have the type of this name in PostgreSQL.
+    pub(super) fn immutable_of(self, texts: &'static str) -> ScalarUDF {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        ScalarUDF::from(Declared { function: self, signature, texts: Some(texts) })
+    }
+
     fn with(self, volatility: Volatility) -> ScalarUDF {
-        ScalarUDF::from(Declared { function: self, signature: Signature::user_defined(volatility) })
+        let signature = Signature::user_defined(volatility);
+        ScalarUDF::from(Declared { function: self, signature, texts: None })
     }
 }
 
@@ -64,6 +74,8 @@ pub(super) fn holding(
 struct Declared {
     function: Function,
     signature: Signature,
+    /// The name of the type that its texts have in PostgreSQL.
+    texts: Option<&'static str>,
 }
 
 impl PartialEq for Declared {
@@ -95,6 +107,14 @@ impl ScalarUDFImpl for Declared {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok((self.function.gives)(types))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name(), self.return_type(&types)?, true);
+        let Some(of) = self.texts else { return Ok(Arc::new(field)) };
+        let metadata = HashMap::from([(TYPE.to_owned(), of.to_owned())]);
+        Ok(Arc::new(field.with_metadata(metadata)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

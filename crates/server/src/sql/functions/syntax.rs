@@ -10,14 +10,17 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, cast, lit};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use pgwire::api::Type;
 
 use super::interval::{interval_microseconds, interval_times};
 use super::pattern::Substring;
+use super::text::uuid_text;
 use super::{any, json};
 use crate::sql::QueryError;
-use crate::sql::arguments::bound;
+use crate::sql::arguments::{bound, is_untyped};
 use crate::sql::dialect::Numbers;
-use crate::sql::parameter_types::{beside, is_untyped, of_both};
+use crate::sql::parameter_types::{beside, of_both};
+use crate::values::type_of_texts;
 
 /// The same state with PostgreSQL's meaning of these forms before the query engine's.
 pub(crate) fn with_syntax(state: SessionState) -> SessionState {
@@ -140,6 +143,28 @@ fn type_of_unknown(
     }
 }
 
+/// Brings a text constant beside a value with a type of its own into the form of that type: `id = 'A0EE...'` for a uuid.
+fn with_typed_text(expr: &mut RawBinaryExpr, schema: &DFSchema) {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+        return;
+    }
+    let type_of = |of: &Expr| of.to_field(schema).ok().and_then(|(_, field)| type_of_texts(&field));
+    let (left, right) = (type_of(&expr.left), type_of(&expr.right));
+    let (of, constant) = match (left, right) {
+        (Some(of), None) => (of, &mut expr.right),
+        (None, Some(of)) => (of, &mut expr.left),
+        _ => return,
+    };
+    if text_of(constant).is_some() {
+        *constant = match of {
+            Type::UUID => uuid_text().call(vec![constant.clone()]),
+            Type::JSONB => json::jsonb().call(vec![constant.clone()]),
+            _ => return,
+        };
+    }
+}
+
 fn external(error: QueryError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
@@ -155,7 +180,8 @@ impl ExprPlanner for Postgres {
         {
             return Ok(PlannerResult::Planned(planned));
         }
-        if let Some(planned) = json::planned(&expr)? {
+        with_typed_text(&mut expr, schema);
+        if let Some(planned) = json::planned(&expr, schema)? {
             return Ok(PlannerResult::Planned(planned));
         }
         let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {

@@ -176,10 +176,14 @@ fn instant() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()))
 }
 
+/// Seconds from 1970 to 2000.
+const OF_2000: f64 = 946_684_800.0;
+
 fn times(seconds: &ArrayRef) -> Result<ArrayRef> {
     let seconds = cast(seconds, &DataType::Float64)?;
     let time = |seconds: f64| {
-        let microseconds = (seconds * 1e6).round();
+        // PostgreSQL counts from the year 2000, and rounds halves to even microseconds.
+        let microseconds = ((seconds - OF_2000) * 1e6).round_ties_even() + OF_2000 * 1e6;
         // The bounds are floating-point numbers.
         match microseconds.abs() < i64::MAX as f64 {
             true => Ok(microseconds as i64),

@@ -26,12 +26,11 @@ const DO_SOMETHING: [&str; 4] = ["statement_timeout", "timezone", "datestyle", "
 
 const TEXT: fn(&[DataType]) -> DataType = |_| DataType::Utf8;
 
-const FUNCTIONS: [Function; 7] = [
+const FUNCTIONS: [Function; 6] = [
     Function { name: "like_escape", takes: two, gives: TEXT, compute: patterns },
     Function { name: "pg_size_pretty", takes: size, gives: TEXT, compute: sizes },
     Function { name: "quote_literal", takes: one, gives: TEXT, compute: |args| quoted(args, None) },
     Function { name: "quote_nullable", takes: one, gives: TEXT, compute: |args| quoted(args, Some("NULL")) },
-    Function { name: "uuid_text", takes: one, gives: TEXT, compute: uuids },
     Function { name: "num_nulls", takes: any, gives: |_| DataType::Int32, compute: |args| nulls(args, true) },
     Function {
         name: "num_nonnulls",
@@ -40,6 +39,13 @@ const FUNCTIONS: [Function; 7] = [
         compute: |args| nulls(args, false),
     },
 ];
+
+/// The function of the texts of universally unique identifiers.
+pub(super) fn uuid_text() -> ScalarUDF {
+    UUID.immutable_of("uuid")
+}
+
+const UUID: Function = Function { name: "uuid_text", takes: one, gives: TEXT, compute: uuids };
 
 fn size(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
@@ -171,6 +177,7 @@ fn nulls(args: &ScalarFunctionArgs, null: bool) -> Result<ColumnarValue> {
 
 pub(super) fn register(context: &SessionContext) {
     FUNCTIONS.into_iter().for_each(|function| context.register_udf(function.immutable()));
+    context.register_udf(uuid_text());
     let of_arrays = array_to_string_udf();
     for (name, kind) in [
         ("current_setting", Kind::Setting),

@@ -3,6 +3,7 @@
 use super::first;
 use crate::support::{World, code};
 use futures::StreamExt;
+use tokio_postgres::types::Type;
 
 /// Array parameters, in the forms that clients send.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -21,17 +22,19 @@ async fn arrays_are_bound() {
     assert_eq!(row.get::<_, i64>(0), 100_000);
 }
 
-/// JSON is text for clients, in tables, too. PostgreSQL's operators need no cast here.
+/// Clients know JSON by its type. Columns of tables are texts, and PostgreSQL's operators need no cast there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn json_is_bound_and_read_from_texts() {
     let world = World::open().await;
     let client = world.client().await;
-    let sql = "SELECT $1::jsonb -> 'a' ->> $2, $1::jsonb, $1::json #>> $3, $1::jsonb ? $2";
+    let sql = "SELECT $1::jsonb -> 'a' ->> $2, $1::jsonb::text, $1::json #>> $3, $1::jsonb ? $2, $1::jsonb, $1::json";
     let json = "{\"b\":1,\"a\":{\"b\":[true]}}";
     let row = client.query_one(sql, &[&json, &"b", &vec!["a", "b", "0"]]).await.unwrap();
     let told: Vec<&str> = (0..3).map(|at| row.get(at)).collect();
     assert_eq!(told, ["[true]", "{\"a\": {\"b\": [true]}, \"b\": 1}", "true"]);
     assert!(row.get::<_, bool>(3));
+    let types: Vec<&Type> = row.columns().iter().map(|column| column.type_()).collect();
+    assert_eq!(types, [&Type::TEXT, &Type::TEXT, &Type::TEXT, &Type::BOOL, &Type::JSONB, &Type::JSON]);
     let sql = "SELECT sum((json ->> 'n')::bigint) FROM (SELECT '{\"n\":' || id || '}' AS json FROM t) s \
         WHERE json -> 'n' <> '7' AND json ? 'n'";
     let row = client.query_one(&format!("SELECT ({sql})::bigint"), &[]).await.unwrap();

@@ -1,28 +1,30 @@
 //! JSON made from values: `to_json`, `json_build_object`, `json_build_array`, and `json_agg`, which makes an array of a
 //! list.
 //!
-//! A text is a JSON string, unless [`AS_JSON`] marks it as JSON.
+//! A text is a JSON string, unless [`AS_JSON`] marks it as JSON. Statements call it for each argument.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StructArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Fields};
-use datafusion::common::{DataFusionError, Result, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use datafusion::common::{DataFusionError, Result, internal_err, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
 use super::normal;
 use crate::sql::QueryError;
 use crate::sql::functions::declared::Function;
-use crate::values::texts;
+use crate::values::{is_json, texts};
 
-/// The function that marks a text as JSON, and the field that holds it then.
+/// The name of the function that marks a text as JSON, and of the field that holds it then.
 pub(crate) const AS_JSON: &str = "as_json";
 
 const TEXT: fn(&[DataType]) -> DataType = |_| DataType::Utf8;
 
 /// The functions.
-pub(super) const FUNCTIONS: [Function; 9] = [
+pub(super) const FUNCTIONS: [Function; 8] = [
     Function { name: "to_json", takes: one, gives: TEXT, compute: |args| of_values(args, false) },
     Function { name: "to_jsonb", takes: one, gives: TEXT, compute: |args| of_values(args, true) },
     Function { name: "json_build_object", takes: pairs, gives: TEXT, compute: |args| objects(args, false) },
@@ -31,7 +33,6 @@ pub(super) const FUNCTIONS: [Function; 9] = [
     Function { name: "jsonb_build_array", takes: any, gives: TEXT, compute: |args| arrays(args, true) },
     Function { name: "json_of_list", takes: one, gives: TEXT, compute: |args| of_lists(args, false) },
     Function { name: "jsonb_of_list", takes: one, gives: TEXT, compute: |args| of_lists(args, true) },
-    Function { name: AS_JSON, takes: one, gives: |_| DataType::Struct(marked()), compute: mark },
 ];
 
 fn marked() -> Fields {
@@ -60,10 +61,45 @@ fn pairs(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-fn mark(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8)?;
-    let nulls = texts.nulls().cloned();
-    Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(marked(), vec![texts], nulls)?)))
+static AS: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(AsJson(Signature::any(1, Volatility::Immutable)))));
+
+/// The function that marks JSON.
+pub(crate) fn as_json() -> Arc<ScalarUDF> {
+    AS.clone()
+}
+
+/// `as_json(x)`: marks a text that is JSON. Other values stay as they are.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct AsJson(Signature);
+
+impl ScalarUDFImpl for AsJson {
+    fn name(&self) -> &str {
+        AS_JSON
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        internal_err!("the type depends on metadata")
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let of = &args.arg_fields[0];
+        let to = if is_json(of) { DataType::Struct(marked()) } else { of.data_type().clone() };
+        Ok(Arc::new(Field::new(AS_JSON, to, true)))
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if !is_marked(args.return_field.data_type()) || is_marked(&args.args[0].data_type()) {
+            return Ok(args.args.swap_remove(0));
+        }
+        let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8)?;
+        let nulls = texts.nulls().cloned();
+        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(marked(), vec![texts], nulls)?)))
+    }
 }
 
 fn is_marked(of: &DataType) -> bool {

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use datafusion::common::{DFSchema, DataFusionError, Result, exec_err, plan_err};
+use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::{ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::build::{object, written};
 use super::tokens::{Kind, Token, Tokens, members, unescaped};
@@ -19,6 +21,7 @@ use super::{Lists, TEXT, is_text, normal, one_text, two_texts};
 use crate::sql::QueryError;
 use crate::sql::arguments::{Numbers, Texts};
 use crate::sql::functions::declared::Function;
+use crate::values::is_json;
 
 /// Maximum depth of a value.
 const DEPTH_MAX: usize = 500;
@@ -45,6 +48,24 @@ pub(super) const FUNCTIONS: [Function; 8] = [
     Function { name: "json_of_lists", takes: two_lists, gives: TEXT, compute: |args| of_lists(args, false) },
     Function { name: "jsonb_of_lists", takes: two_lists, gives: TEXT, compute: |args| of_lists(args, true) },
 ];
+
+/// `||` and `-` of JSON. A constant beside it is read as JSON, or is a key.
+pub(super) fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let is_json = |of: &Expr| of.to_field(schema).is_ok_and(|(_, field)| is_json(&field));
+    let is_constant = |of: &Expr| matches!(of, Expr::Literal(of, _) if of.try_as_str().is_some());
+    let (left, right) = (is_json(&expr.left), is_json(&expr.right));
+    let name = match expr.op {
+        BinaryOperator::StringConcat
+            if left && (right || is_constant(&expr.right)) || right && is_constant(&expr.left) =>
+        {
+            "jsonb_concat"
+        }
+        BinaryOperator::Minus if left => "jsonb_delete",
+        _ => return None,
+    };
+    let function = FUNCTIONS.into_iter().find(|function| function.name == name)?;
+    Some(function.immutable_of("jsonb").call(vec![expr.left.clone(), expr.right.clone()]))
+}
 
 fn text_and_part(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {

@@ -8,8 +8,8 @@
 //! | `rows` | lists its parts |
 //! | `change` | changes and compares whole values |
 //!
-//! There are no JSON types: a value is a text, and each function that inspects it parses it again. `x::json` is the
-//! same text, or an error if it is not JSON. `x::jsonb` is the text that PostgreSQL would write. A part of a text is
+//! A value is a text, which metadata of its column mark as JSON, and each function that inspects it parses it again.
+//! `x::json` is the same text, or an error if it is not JSON. `x::jsonb` is the text that PostgreSQL would write. A part of a text is
 //! returned as it is written there, so parts of jsonb have the form of jsonb.
 
 mod build;
@@ -25,16 +25,17 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::utils::SingleRowListArrayBuilder;
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::{DFSchema, Result, exec_err, plan_err};
 use datafusion::logical_expr::planner::RawBinaryExpr;
-use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, lit};
+use datafusion::logical_expr::{ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, lit};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::declared::Function;
 use crate::sql::arguments::{Numbers, Texts, bound};
 use crate::sql::dialect::array_elements;
-pub(crate) use build::AS_JSON;
+use crate::values::type_of_texts;
+pub(crate) use build::{AS_JSON, as_json};
 pub(crate) use jsonb::EXPONENT_MAX;
 use jsonb::normal;
 use tokens::{Kind, members, unescaped};
@@ -56,9 +57,12 @@ const fn along_steps(name: &'static str, compute: Compute) -> Function {
 }
 
 /// The functions with names.
-const FUNCTIONS: [Function; 10] = [
+const FUNCTIONS: [Function; 12] = [
     of_text("json", TEXT, checked),
     of_text("jsonb", TEXT, normalized),
+    // A part of JSON needs no check.
+    of_text("json_part", TEXT, |args| Ok(args.args[0].clone())),
+    of_text("jsonb_part", TEXT, |args| Ok(args.args[0].clone())),
     of_text("json_typeof", TEXT, kinds),
     of_text("jsonb_typeof", TEXT, kinds),
     of_text("json_array_length", INTEGER, array_lengths),
@@ -71,12 +75,37 @@ const FUNCTIONS: [Function; 10] = [
 
 /// Registers the functions.
 pub(super) fn register(context: &SessionContext) {
-    let all = FUNCTIONS.into_iter().chain(build::FUNCTIONS).chain(rows::FUNCTIONS).chain(change::FUNCTIONS);
-    all.for_each(|function| context.register_udf(function.immutable()));
+    rows::FUNCTIONS.into_iter().for_each(|function| context.register_udf(function.immutable()));
+    let all = FUNCTIONS.into_iter().chain(build::FUNCTIONS).chain(change::FUNCTIONS);
+    all.for_each(|function| {
+        context.register_udf(match type_of(function.name) {
+            Some(of) => function.immutable_of(of),
+            None => function.immutable(),
+        });
+    });
+    context.register_udf(as_json().as_ref().clone());
+}
+
+/// The function of a cast to jsonb.
+pub(super) fn jsonb() -> ScalarUDF {
+    of_text("jsonb", TEXT, normalized).immutable_of("jsonb")
+}
+
+/// The type of a function's texts, if they are JSON.
+fn type_of(name: &str) -> Option<&'static str> {
+    let is_text = ["_text", "typeof", "pretty"].iter().any(|end| name.ends_with(end));
+    match name {
+        _ if is_text => None,
+        name if name.starts_with("jsonb") || name == "to_jsonb" => Some("jsonb"),
+        _ => Some("json"),
+    }
 }
 
 /// The expression for an operator. `None` if it is not a JSON operator.
-pub(super) fn planned(expr: &RawBinaryExpr) -> Result<Option<Expr>> {
+pub(super) fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    if let Some(changed) = change::planned(expr, schema) {
+        return Ok(Some(changed));
+    }
     let member = |name, compute| Function { name, takes: text_and_key, gives: TEXT, compute };
     let at_path = |name, compute| Function { name, takes: text_and_list, gives: TEXT, compute };
     let has = |takes, name, compute| Function { name, takes, gives: BOOLEAN, compute };
@@ -94,7 +123,15 @@ pub(super) fn planned(expr: &RawBinaryExpr) -> Result<Option<Expr>> {
         BinaryOperator::QuestionAnd => (has(text_and_list, "?&", has_all), texts(&expr.right)?),
         _ => return Ok(None),
     };
-    Ok(Some(function.immutable().call(vec![text(&expr.left), right])))
+    let function = match expr.op {
+        BinaryOperator::Arrow | BinaryOperator::HashArrow => {
+            let of_left = expr.left.to_field(schema).ok().and_then(|(_, field)| type_of_texts(&field));
+            let is_jsonb = of_left == Some(pgwire::api::Type::JSONB);
+            function.immutable_of(if is_jsonb { "jsonb" } else { "json" })
+        }
+        _ => function.immutable(),
+    };
+    Ok(Some(function.call(vec![text(&expr.left), right])))
 }
 
 /// `@>` or `<@` of two texts with JSON.
