@@ -10,6 +10,7 @@
 //! | `FETCH c`, `FETCH 5 c` | `FETCH NEXT FROM c`, `FETCH 5 FROM c` |
 //! | `ABORT` | `ROLLBACK` |
 //! | `a BETWEEN SYMMETRIC b AND c` | `a BETWEEN !! b AND c`, with an operator that PostgreSQL has no more |
+//! | `interval(2) 'a'` | `CAST('a' AS interval(2))`, because the parser would drop the digits |
 
 use std::borrow::Cow;
 use std::str::Chars;
@@ -21,7 +22,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 use super::text::ends_value;
 
 /// Words without which no such form is there, in upper case.
-const WORDS: [&str; 7] = ["ABORT", "FETCH", "ISNULL", "SYMMETRIC", "TABLE", "TRIM", "USING"];
+const WORDS: [&str; 8] = ["ABORT", "FETCH", "INTERVAL", "ISNULL", "SYMMETRIC", "TABLE", "TRIM", "USING"];
 
 /// The statement in a form that the parser knows.
 pub(crate) fn parsable(sql: &str) -> Cow<'_, str> {
@@ -73,6 +74,12 @@ impl Cursor<'_> {
 fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     let before = |by: usize| at.checked_sub(by).map(|at| &tokens[at].token);
     let behind = |by: usize| tokens.get(at + by).map(|token| &token.token);
+    if let Some((digits, text)) = rounded_interval(tokens, at) {
+        return Some(format!("CAST({text} AS interval({digits}))"));
+    }
+    if (1..=4).any(|by| at >= by && rounded_interval(tokens, at - by).is_some()) {
+        return Some(String::new());
+    }
     match &tokens[at].token {
         Token::CustomBinaryOperator(operator) => separate_sign(operator),
         Token::Word(word) if word.quote_style.is_some() => None,
@@ -140,6 +147,24 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     }
 }
 
+/// The digits and the text of an interval that is rounded: `interval(2) '1 day'`.
+fn rounded_interval(tokens: &[TokenWithSpan], at: usize) -> Option<(&str, &Token)> {
+    match tokens.get(at..at + 5)? {
+        [word, open, digits, close, text]
+            if word_of(&word.token) == Some(Keyword::INTERVAL)
+                && open.token == Token::LParen
+                && close.token == Token::RParen
+                && matches!(text.token, Token::SingleQuotedString(_)) =>
+        {
+            match &digits.token {
+                Token::Number(digits, _) => Some((digits, &text.token)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
 fn begins_statement(before: Option<&Token>) -> bool {
     matches!(before, None | Some(Token::SemiColon))
 }
@@ -180,6 +205,7 @@ mod tests {
             ("TABLE t", "SELECT * FROM t"),
             ("FETCH c; fetch 5 \"C\"", "FETCH NEXT FROM c; fetch 5 FROM \"C\""),
             ("ABORT", "ROLLBACK"),
+            ("SELECT interval(2) '1 day', 1", "SELECT CAST('1 day' AS interval(2)) , 1"),
             ("table s.t ORDER BY 1", "SELECT * FROM s.t ORDER BY 1"),
             ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
             ("SELECT trim(LEADING FROM a), trim(from b)", "SELECT trim(LEADING  a), trim( b)"),
@@ -193,6 +219,7 @@ mod tests {
             "FETCH FORWARD 5 FROM c; FETCH ALL IN c; SELECT a AS abort FROM t FETCH FIRST 5 ROWS ONLY",
             "SELECT 'a ISNULL', \"table \" FROM t",
             "CREATE TABLE t (a int)",
+            "SELECT interval '1 day', '1 day'::interval(2), interval(1)",
             "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'x'",
             "SELECT trim(LEADING 'x' FROM a), trim(a) FROM t JOIN u USING (a)",
             "SELECT a FROM t WHERE b @>- 1",

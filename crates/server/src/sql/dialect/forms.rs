@@ -235,8 +235,7 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             check_collation(collation)?;
             Some(expr.as_ref().clone())
         }
-        Expr::Interval(Interval { leading_field: None, leading_precision: Some(_), .. })
-        | Expr::Cast { data_type: DataType::Interval { precision: Some(_), .. }, .. }
+        Expr::Cast { data_type: DataType::Interval { precision: Some(_), .. }, .. }
         | Expr::TypedString(TypedString {
             data_type: DataType::Interval { precision: Some(_), .. }, ..
         }) => {
