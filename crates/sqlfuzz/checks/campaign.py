@@ -111,9 +111,9 @@ def play(kind: Kind, options: Options, seed: int) -> Tally:
     except CannotStart as error:
         if repeated and REPEATED in str(error):
             tally.outcomes["refused: two columns of one name"] += 1
-            return tally
-        tally.outcomes["error: the server does not start"] += 1
-        tally.failures.append(f"seed {seed}: {error}\n  layouts: {[table.layout for table in case.tables]}")
+        else:
+            tally.outcomes["error: the server does not start"] += 1
+            tally.failures.append(f"seed {seed}: {error}\n  layouts: {[table.layout for table in case.tables]}")
     finally:
         database.close()
     if not tally.failures:
