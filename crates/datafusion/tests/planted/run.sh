@@ -1,6 +1,6 @@
 #!/bin/bash
 # Plants faults in the code, each of which the named tests must find; see crates/check/plant.sh:
-# - operators by chunks: `ordered*` and `clustered`;
+# - operators by chunks and limits over an order: `ordered*`, `clustered` and `first_rows`;
 # - equality of queries, subplans and slice aggregates: `shared_results`, `shared_subplans` and `shared_aggregates`;
 # - filters of joins: `key_filters` and `dynamic_filters`;
 # - plans of many files: `many_files`;
@@ -21,7 +21,7 @@ missed=0
 for list in $lists; do
     test=sql sources=datafusion
     case $list in
-        faults) tests="ordered clustered" ;;
+        faults) tests="ordered clustered first_rows" ;;
         shared_results | shared_subplans | many_files | text_filters) tests=$list ;;
         text_groups) tests="text_filters aggregates" sources=operators ;;
         shared_aggregates) tests=$list sources=operators ;;
