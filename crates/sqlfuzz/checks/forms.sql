@@ -586,3 +586,5 @@ SELECT max((SELECT i FROM (VALUES (1, 2)) v(k, i) WHERE k = o.x)) FROM (VALUES (
 -- refused
 SELECT CAST(ARRAY[['a', 'b']] AS text[])
 SELECT to_timestamp(1262349296.7890123), to_timestamp(-1.5), to_timestamp(0)
+SELECT d + interval '1 month', count(*) FROM (VALUES (date '2020-01-31'), (date '2020-01-31')) v(d) GROUP BY d + interval '1 month' HAVING count(*) > 1
+SELECT e FROM (SELECT d - interval '1 day' AS e FROM (VALUES (date '2020-01-31')) v(d) LIMIT 5) s ORDER BY e

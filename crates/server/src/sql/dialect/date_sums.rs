@@ -29,9 +29,7 @@ fn in_result(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn in_columns(columns: Projection) -> Result<Transformed<LogicalPlan>> {
-    let input = columns.input.schema();
-    let sums: Vec<bool> =
-        columns.expr.iter().map(|expr| is_date_sum(&expr.clone().unalias_nested().data, input)).collect();
+    let sums: Vec<bool> = columns.expr.iter().map(|expr| is_sum(expr, &columns.input)).collect();
     if !sums.contains(&true) {
         return Ok(Transformed::no(LogicalPlan::Projection(columns)));
     }
@@ -44,6 +42,33 @@ fn in_columns(columns: Projection) -> Result<Transformed<LogicalPlan>> {
     });
     let columns = Projection::try_new(exprs.collect(), Arc::clone(&columns.input))?;
     Ok(Transformed::yes(LogicalPlan::Projection(columns)))
+}
+
+/// Returns whether an expression over a plan is such a sum, or a column with one.
+fn is_sum(expr: &Expr, input: &LogicalPlan) -> bool {
+    match expr {
+        Expr::Alias(alias) => is_sum(&alias.expr, input),
+        Expr::Column(column) => {
+            input.schema().maybe_index_of_column(column).is_some_and(|at| is_sum_column(input, at))
+        }
+        expr => is_date_sum(expr, input.schema().as_ref()),
+    }
+}
+
+/// Returns whether the column of a plan at this place has such a sum.
+fn is_sum_column(plan: &LogicalPlan, at: usize) -> bool {
+    match plan {
+        LogicalPlan::Projection(columns) => is_sum(&columns.expr[at], &columns.input),
+        LogicalPlan::Aggregate(aggregate) => {
+            aggregate.group_expr.get(at).is_some_and(|key| is_sum(key, &aggregate.input))
+        }
+        LogicalPlan::SubqueryAlias(alias) => is_sum_column(&alias.input, at),
+        LogicalPlan::Filter(filter) => is_sum_column(&filter.input, at),
+        LogicalPlan::Sort(sort) => is_sum_column(&sort.input, at),
+        LogicalPlan::Limit(limit) => is_sum_column(&limit.input, at),
+        LogicalPlan::Distinct(Distinct::All(input)) => is_sum_column(input, at),
+        _ => false,
+    }
 }
 
 /// Returns whether an expression is such a sum.
