@@ -2,8 +2,7 @@
 //!
 //! `datafusion-pg-catalog` does most of the rewrites: a correlated subquery in the list of columns becomes NULL, and
 //! PostgreSQL's operators and casts become those of the query engine. This module does the rest: arrays of
-//! subqueries, correlated subqueries inside expressions, tables of
-//! `information_schema`.
+//! subqueries, correlated subqueries inside expressions, tables of `information_schema`.
 //!
 //! A rewritten statement may return less if the catalogs have no data (see [`NOTHING_IN`]). It never reads a table
 //! of the user: `statement` does not pass such statements on.

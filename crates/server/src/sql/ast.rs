@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use coscan_upstream::walk::{Tree, visit_expressions};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, Value,
-    ValueWithSpan,
+    FunctionArguments, GroupByExpr, Ident, Join, JoinOperator, Query, Select, SelectItem, SetExpr,
+    TableFactor, Value, ValueWithSpan,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -123,6 +123,17 @@ pub(crate) fn folded(name: &Ident) -> String {
         Some(_) => name.value.clone(),
         None => name.value.to_ascii_lowercase(),
     }
+}
+
+/// Returns whether rows of one side of a join may have no match.
+pub(crate) fn is_outer(join: &Join) -> bool {
+    use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
+    matches!(join.join_operator, FullOuter(_) | Left(_) | LeftOuter(_) | Right(_) | RightOuter(_))
+}
+
+/// Returns whether an item of a list of columns stands for all columns.
+pub(crate) fn is_all(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
 /// The query of `ARRAY(SELECT ...)`.

@@ -128,7 +128,6 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
     if name == "make_interval" {
         return named_parts(list).map(|args| call(&name, args));
     }
-    let to = CASTS.into_iter().find(|(known, _)| *known == name).map(|(_, to)| to);
     let args: Vec<&Expr> = list
         .args
         .iter()
@@ -137,8 +136,10 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
             _ => None,
         })
         .collect();
-    if let (Some(to), [of]) = (to, &args[..]) {
-        return Some(cast((*of).clone(), to));
+    if let [of] = args[..]
+        && let Some((_, to)) = CASTS.into_iter().find(|(known, _)| *known == name)
+    {
+        return Some(cast(of.clone(), to));
     }
     let other = match (name.as_str(), &args[..]) {
         // The definition in PostgreSQL's documentation.

@@ -6,16 +6,16 @@ use std::ops::ControlFlow;
 use coscan_upstream::walk::{visit_expressions, visit_expressions_mut};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval, Join, JoinOperator,
-    ObjectName, Query, Select, SelectItem, Statement, TableFactor, TimezoneInfo, TypedString, UnaryOperator,
-    Value, ValueWithSpan, VisitorMut,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval, ObjectName, Query, Select,
+    SelectItem, Statement, TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
+    VisitorMut,
 };
 
 use super::calls::{as_number, called, word};
 use super::interval::{in_words, interval};
 use super::{arrays, fetch, operators, ordered_lists, rows, sample};
 use crate::sql::QueryError;
-use crate::sql::ast::{binary, call, cast, has_parameter, literal, nested, text};
+use crate::sql::ast::{binary, call, cast, has_parameter, is_outer, literal, nested, text};
 use crate::sql::functions::with_backslashes;
 
 /// Names of the only collation, the order of bytes.
@@ -119,10 +119,6 @@ impl VisitorMut for Forms {
 
 /// Refuses `count(t.*)` beside outer joins, where it counts the rows that have a row of `t`.
 fn counted_rows(select: &Select) -> Result<(), QueryError> {
-    let is_outer = |join: &Join| {
-        use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
-        matches!(join.join_operator, FullOuter(_) | Left(_) | LeftOuter(_) | Right(_) | RightOuter(_))
-    };
     if !select.from.iter().any(|from| from.joins.iter().any(is_outer)) {
         return Ok(());
     }

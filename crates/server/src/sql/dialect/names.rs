@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
     Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField,
 };
 
-use crate::sql::ast::{folded, number};
+use crate::sql::ast::{folded, is_all, number};
 
 /// Names the columns of a query.
 pub(super) fn name_columns(query: &mut Query) {
@@ -43,8 +43,6 @@ fn select(select: &mut Select, order: Option<&mut OrderBy>) {
         Some(OrderByKind::Expressions(by)) => by.iter_mut().map(|by| &mut by.expr).collect(),
         _ => Vec::new(),
     };
-    let is_all =
-        |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     let all = select.projection.iter().any(is_all);
     let mut seen = HashSet::new();
     // Names that ORDER BY can use only in PostgreSQL, with the positions of their columns.

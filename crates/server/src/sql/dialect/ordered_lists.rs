@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
-use crate::sql::ast::folded;
+use crate::sql::ast::{folded, is_all};
 
 /// The beginning of the names of columns that only give an order. They are no part of whole rows.
 pub(super) const HIDDEN: char = MARK;
@@ -79,10 +79,6 @@ fn takes_order(function: &Function) -> bool {
         && function.within_group.is_empty()
         && list.duplicate_treatment != Some(DuplicateTreatment::Distinct)
         && !list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)))
-}
-
-fn is_all(item: &SelectItem) -> bool {
-    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
 /// The order of a subquery by the names of its columns. What is no column becomes one, unless all columns are read. `None`

@@ -13,14 +13,14 @@ use datafusion::functions::core::named_struct;
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, lit};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, JoinOperator, ObjectName, Select,
-    TableAlias, TableFactor, TableWithJoins, VisitorMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Select, TableAlias,
+    TableFactor, TableWithJoins, VisitorMut,
 };
 
 use super::each::with_each;
 use super::ordered_lists::HIDDEN;
 use crate::sql::QueryError;
-use crate::sql::ast::folded;
+use crate::sql::ast::{folded, is_outer};
 use crate::sql::functions::{AS_JSON, as_json};
 use crate::sql::shown::shown;
 
@@ -113,12 +113,9 @@ fn in_argument(function: &mut Function, name: &str) -> bool {
 
 /// The table of FROM that has a name.
 fn table(from: &[TableWithJoins], name: &str) -> Option<Table> {
-    use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
     from.iter().find_map(|from| {
         let mut factors = std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation));
-        let is_outer = from.joins.iter().any(|join| {
-            matches!(join.join_operator, FullOuter(_) | Left(_) | LeftOuter(_) | Right(_) | RightOuter(_))
-        });
+        let is_outer = from.joins.iter().any(is_outer);
         factors.any(|factor| name_of(factor).is_some_and(|found| folded(found) == name)).then_some(
             match is_outer {
                 true => Table::OfOuterJoin,

@@ -31,23 +31,22 @@ pub(super) struct Function {
 impl Function {
     /// The function as immutable: the same result for the same arguments.
     pub(super) fn immutable(self) -> ScalarUDF {
-        self.with(Volatility::Immutable)
+        self.with(Volatility::Immutable, None)
     }
 
     /// The function as stable: the same result for the same arguments within a statement.
     pub(super) fn stable(self) -> ScalarUDF {
-        self.with(Volatility::Stable)
+        self.with(Volatility::Stable, None)
     }
 
     /// The immutable function, whose texts have the type of this name in PostgreSQL.
     pub(super) fn immutable_of(self, texts: &'static str) -> ScalarUDF {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        ScalarUDF::from(Declared { function: self, signature, texts: Some(texts) })
+        self.with(Volatility::Immutable, Some(texts))
     }
 
-    fn with(self, volatility: Volatility) -> ScalarUDF {
+    fn with(self, volatility: Volatility, texts: Option<&'static str>) -> ScalarUDF {
         let signature = Signature::user_defined(volatility);
-        ScalarUDF::from(Declared { function: self, signature, texts: None })
+        ScalarUDF::from(Declared { function: self, signature, texts })
     }
 }
 

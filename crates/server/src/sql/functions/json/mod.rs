@@ -9,8 +9,8 @@
 //! | `change` | changes and compares whole values |
 //!
 //! A value is a text, which metadata of its column mark as JSON, and each function that inspects it parses it again.
-//! `x::json` is the same text, or an error if it is not JSON. `x::jsonb` is the text that PostgreSQL would write. A part of a text is
-//! returned as it is written there, so parts of jsonb have the form of jsonb.
+//! `x::json` is the same text, or an error if it is not JSON. `x::jsonb` is the text that PostgreSQL would write. A part
+//! of a text is returned as it is written there, so parts of jsonb have the form of jsonb.
 
 mod build;
 mod change;
