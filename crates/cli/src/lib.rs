@@ -52,7 +52,7 @@ mod user;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
 /// Many SQL queries over the same Parquet files, one stream of I/O
@@ -63,8 +63,21 @@ struct Cli {
     #[arg(long, short, global = true, action = ArgAction::Count)]
     verbose: u8,
 
+    /// Form of the log
+    #[arg(long, global = true, env = "COSCAN_LOG_FORMAT", value_enum, default_value_t, value_name = "FORM")]
+    log_format: LogFormat,
+
     #[command(subcommand)]
     command: Command,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, Default)]
+enum LogFormat {
+    /// Lines for people
+    #[default]
+    Text,
+    /// A JSON object in each line
+    Json,
 }
 
 #[derive(Subcommand, Debug)]
@@ -115,7 +128,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         return 1;
     }
     let cli = Cli::parse_from(arguments);
-    log_to_stderr(cli.verbose);
+    log_to_stderr(cli.verbose, cli.log_format);
     let done = failure::catch(|| match &cli.command {
         Command::Sql(args) => sql::run(args),
         Command::Serve(args) => serve::run(args),
@@ -137,7 +150,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-fn log_to_stderr(verbose: u8) {
+fn log_to_stderr(verbose: u8, format: LogFormat) {
     let default = match verbose {
         0 => "error",
         1 => "info",
@@ -148,5 +161,9 @@ fn log_to_stderr(verbose: u8) {
     let colours =
         io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);
-    log.with_writer(io::stderr).with_target(true).init();
+    let log = log.with_writer(io::stderr).with_target(true);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
 }

@@ -4,12 +4,12 @@ import os
 import sys
 import unittest
 
-from . import clients, errors, hostile_connections, hostile_logins, hostile_plans, hostile_statements, prepared, proofs, shell, tests, tools, values
+from . import clients, errors, hostile_connections, hostile_logins, hostile_plans, hostile_statements, prepared, proofs, shell, tests, tools, traces, values
 from .server import Missing, client_packages
 
 #: The modules with tests.
 MODULES = [tests, clients, errors, prepared, values, hostile_logins, hostile_connections, hostile_statements, hostile_plans,
-           proofs, shell, tools]
+           proofs, shell, tools, traces]
 
 
 def main() -> int:

@@ -137,7 +137,7 @@ class Server:
         finally:
             self.process.kill()
             self.log.close()
-            shutil.rmtree(self.folder)
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def generate(folder: Path) -> None:

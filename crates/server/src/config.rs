@@ -84,6 +84,8 @@ pub struct ServeConfig {
     pub audit_log: Option<PathBuf>,
     /// Set if logins and statements are refused while the audit log cannot be written.
     pub audit_must_work: bool,
+    /// The address of a collector of OpenTelemetry traces.
+    pub traces: Option<String>,
     /// Default limits of a user.
     pub limits: Limits,
 }
@@ -121,6 +123,7 @@ impl Default for ServeConfig {
             drain_timeout: Duration::from_secs(30),
             audit_log: None,
             audit_must_work: true,
+            traces: None,
             limits: Limits::default(),
         }
     }

@@ -10,6 +10,7 @@
 //!  │    ├── postgres   the PostgreSQL protocol: psql, drivers, dashboards
 //!  │    ├── flight     Arrow Flight SQL: ADBC and other columnar clients
 //!  │    └── http       the live page, health, metrics
+//!  ├── traces     spans of statements, for OpenTelemetry
 //!  ├── sql        sessions, what runs in them, tables, the catalog a user sees
 //!  ├── values     values in PostgreSQL's text and binary formats
 //!  ├── access     users, passwords, roles, limits, the audit log
@@ -33,6 +34,7 @@ mod postgres;
 mod server;
 pub mod sql;
 mod state;
+mod traces;
 mod transport;
 mod values;
 

@@ -14,6 +14,7 @@ use crate::error::ServeError;
 use crate::listen::{Listener, Served};
 use crate::sql::Stop;
 use crate::state::{SharedState, State};
+use crate::traces::Traces;
 use crate::transport::Tls;
 use crate::{flight, http};
 
@@ -24,6 +25,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 pub struct Server {
     state: SharedState,
     tls: Option<Arc<Tls>>,
+    traces: Option<Traces>,
     addresses: Vec<SocketAddr>,
     tasks: JoinSet<()>,
 }
@@ -43,6 +45,9 @@ impl Server {
     async fn listening(config: ServeConfig, coscan: CoscanContext) -> Result<Self, ServeError> {
         let state = Arc::new(State::new(config, coscan).await?);
         let tls = Tls::of(state.config())?;
+        let traces = state.config().traces.as_deref();
+        let traces = traces.map(|address| Traces::start(address, state.registry(), state.tables()));
+        let traces = traces.transpose()?;
         let flight = flight::router(state.clone());
         let http = http::router(state.clone());
         let all = Router::new().merge(flight.clone()).merge(http.clone());
@@ -64,7 +69,7 @@ impl Server {
             tasks.spawn(listener.accept(state.clone(), tls.clone()));
         }
         tasks.spawn(watch(state.clone()));
-        Ok(Server { state, tls, addresses, tasks })
+        Ok(Server { state, tls, traces, addresses, tasks })
     }
 
     /// The shared state.
@@ -123,6 +128,9 @@ impl Server {
         };
         let _ = tokio::time::timeout(LAST_WORDS, closed).await;
         self.tasks.shutdown().await;
+        if let Some(traces) = self.traces {
+            traces.shut_down().await;
+        }
     }
 }
 

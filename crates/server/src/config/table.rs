@@ -242,6 +242,16 @@ pub const SERVE_SETTINGS: &[ServeSetting] = &[
         }
     ),
     setting!(
+        "traces",
+        "ADDRESS",
+        "collector of OpenTelemetry traces, OTLP over gRPC, such as `http://localhost:4317`",
+        "none",
+        |config, value| {
+            config.traces = Some(value.to_owned());
+            Ok(())
+        }
+    ),
+    setting!(
         "user-connections",
         "N",
         "connections at once of a user; 0 for no limit",

@@ -24,6 +24,11 @@ pub(crate) fn peer<T>(request: &Request<T>) -> Result<SocketAddr, Status> {
     peer.ok_or_else(no_address)
 }
 
+/// The client's span, if the call has one.
+pub(crate) fn trace_parent<T>(request: &Request<T>) -> Option<String> {
+    request.metadata().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
 /// Admits a call, with its user as an extension.
 pub(crate) async fn admit(
     Extract(state): Extract<SharedState>,

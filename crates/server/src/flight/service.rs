@@ -87,7 +87,7 @@ impl Planned {
         variable(&self.plan).is_some()
     }
 
-    async fn run(&self, session: &Session, cancel: Cancel) -> Result<Results, Status> {
+    async fn run(&self, session: &Session, run: Run) -> Result<Results, Status> {
         let values =
             self.bound.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|b| b.values.clone());
         let plan = self.plan.as_ref().clone();
@@ -95,7 +95,7 @@ impl Planned {
             Some(values) => plan.replace_params_with_values(&values).map_err(|error| failed(error.into()))?,
             None => plan,
         };
-        session.run(&self.sql, plan, Run { cancel, ..Run::default() }).await.map_err(failed)
+        session.run(&self.sql, plan, run).await.map_err(failed)
     }
 }
 
@@ -192,7 +192,8 @@ impl FlightSql {
         let cancel = Cancel::default();
         self.running.keep_as(name, &planned.user.name, cancel.clone(), Instant::now());
         let session = self.session_as_set(request).await?;
-        let results = planned.run(&session, cancel).await?;
+        let run = Run { cancel, trace_parent: caller::trace_parent(request), ..Run::default() };
+        let results = planned.run(&session, run).await?;
         self.keep_settings(planned, caller::peer(request)?)?;
         Ok(of_results(session, results, planned.schema()))
     }
@@ -210,7 +211,7 @@ impl FlightSql {
 
     /// Runs a planned statement to its end and returns the number of changed rows.
     async fn update(&self, session: &Session, planned: &Planned, place: SocketAddr) -> Result<i64, Status> {
-        let count = update(planned.run(session, Cancel::default()).await?).await?;
+        let count = update(planned.run(session, Run::default()).await?).await?;
         self.keep_settings(planned, place)?;
         Ok(count)
     }

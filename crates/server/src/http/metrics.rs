@@ -84,7 +84,11 @@ impl Metrics {
         let help = "Statements that took their result from an equal one that ran at the same time";
         registry.register("results_taken", help, ended.taken.clone());
         registry.register_collector(Box::new(Engine(Arc::downgrade(state))));
-        state.registry().on_finish(move |finished, plan| ended.note(finished, plan));
+        state.registry().on_end(move |statement| {
+            if let Some((query, finished)) = statement.run {
+                ended.note(finished, query.plan());
+            }
+        });
         Metrics { registry }
     }
 

@@ -40,7 +40,9 @@ use axum::routing::{get, post};
 use crate::state::SharedState;
 use history::History;
 use metrics::Metrics;
+pub(crate) use operators::scans;
 use watch::Watch;
+pub(crate) use watch::Names;
 
 /// The shared state of the endpoints.
 pub(crate) struct Http {

@@ -55,6 +55,13 @@ pub(crate) fn listed(
     operators(plan).map(entry).collect()
 }
 
+/// The scans of a plan, each with the address of its first file.
+pub(crate) fn scans(
+    plan: &Arc<dyn ExecutionPlan>,
+) -> impl Iterator<Item = (&Arc<dyn ExecutionPlan>, String)> {
+    operators(plan).filter_map(|(_, plan)| Some((plan, file_of(plan)?)))
+}
+
 /// The address of a scan's first file.
 fn file_of(plan: &Arc<dyn ExecutionPlan>) -> Option<String> {
     let config = scanned_files(plan)?;

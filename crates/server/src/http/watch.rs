@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::estimate::Estimate;
 use super::frame::{Frame, QueryFrame};
 use super::operators::Working;
+use crate::sql::Tables;
 use crate::state::{SharedState, State};
 
 /// The interval.
@@ -48,7 +49,7 @@ impl Watch {
     /// The SQL names of the engine's tables, by number.
     pub(crate) fn table_names(&self) -> HashMap<u32, String> {
         let Some(state) = self.state.upgrade() else { return HashMap::new() };
-        let names = Names(state.tables().locations());
+        let names = Names::of_tables(state.tables());
         let tables = state.engine().observe(PARTS_MAX).tables.into_iter();
         tables.map(|table| (table.id, names.of(&table.file))).collect()
     }
@@ -105,7 +106,7 @@ fn frame(state: &State, before: Option<&Frame>, estimates: &mut HashMap<u64, (Es
         QueryFrame::new(query, &seen.scans, estimate, working)
     });
     let queries = queries.collect();
-    let names = Names(state.tables().locations());
+    let names = Names::of_tables(state.tables());
     Frame::new(seen, before, |file| names.of(file), queries)
 }
 
@@ -120,6 +121,10 @@ fn is_idle(frame: &Frame, before: Option<&Frame>) -> bool {
 pub(crate) struct Names(Vec<(String, Option<String>)>);
 
 impl Names {
+    pub(crate) fn of_tables(tables: &Tables) -> Self {
+        Names(tables.locations())
+    }
+
     /// The SQL name of the table that this file belongs to.
     pub(crate) fn of(&self, file: &str) -> String {
         name_of(file, &self.0)

@@ -21,13 +21,15 @@ pub(crate) fn violation(text: impl Into<String>) -> PgWireError {
     error("08P01", text)
 }
 
-/// The code of a statement's end: `00000` for success.
-pub(crate) fn code<T>(done: &Result<T, PgWireError>) -> &str {
+/// The code of a statement's end, `00000` for success, and the message of an error.
+pub(crate) fn outcome<T>(done: &Result<T, PgWireError>) -> (&str, String) {
     match done {
-        Ok(_) => "00000",
-        Err(PgWireError::UserError(error)) => &error.code,
-        Err(PgWireError::ApiError(error)) => of_query(error.as_ref()).map_or("XX000", QueryError::sqlstate),
-        Err(_) => "08000",
+        Ok(_) => ("00000", String::new()),
+        Err(PgWireError::UserError(error)) => (&error.code, error.message.clone()),
+        Err(PgWireError::ApiError(error)) => {
+            (of_query(error.as_ref()).map_or("XX000", QueryError::sqlstate), error.to_string())
+        }
+        Err(error) => ("08000", error.to_string()),
     }
 }
 

@@ -24,7 +24,7 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 
 use super::connection::{Connection, has_rows, no_cursor, show_field};
-use super::error::{code, error, located, violation};
+use super::error::{error, located, outcome, violation};
 use super::parameters;
 use super::prepared::Prepared;
 use super::rows::{Rows, description, fields};
@@ -156,7 +156,7 @@ impl Connection<'_> {
         let types = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
         let mut attempt = self.session.attempt(&message.query);
         let prepared = Box::pin(self.prepared(message.query.clone(), types, &[])).await;
-        attempt.ended(code(&prepared));
+        attempt.ended(outcome(&prepared));
         let prepared = prepared.map_err(|error| located(error, &message.query))?;
         attempt.goes_on();
         self.extended.keep(name, Arc::new(prepared));
@@ -260,7 +260,7 @@ impl Connection<'_> {
         }
         let mut attempt = self.session.attempt(&prepared.sql);
         let done = self.executing(&name, &prepared, begun, rows, at_most).await;
-        attempt.ended(code(&done));
+        attempt.ended(outcome(&done));
         if begun {
             attempt.goes_on();
         }

@@ -55,6 +55,6 @@ impl Request {
     /// The settings with which a statement of this request is planned and run.
     pub(crate) fn run(&self, timeout: Option<Duration>) -> Run {
         let cancel = self.cancel.clone().unwrap_or_default();
-        Run { cancel, timeout, begun: self.begun, prepared: None }
+        Run { cancel, timeout, begun: self.begun, ..Run::default() }
     }
 }

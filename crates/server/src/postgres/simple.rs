@@ -10,7 +10,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::EmptyQueryResponse;
 
 use super::connection::{Connection, has_rows};
-use super::error::{code, located};
+use super::error::{located, outcome};
 use super::extended::Begun;
 use super::rows::{Rows, description};
 use super::statement::{Statement, ends_failure};
@@ -26,7 +26,7 @@ impl Connection<'_> {
         // Parsing and planning take many times the memory of the text.
         let mut attempt = self.session.attempt(text);
         let read = self.read_reserved(text).await;
-        attempt.ended(code(&read));
+        attempt.ended(outcome(&read));
         let (parsed, _reserved) = read?;
         attempt.goes_on();
         if parsed.is_empty() {
@@ -39,7 +39,7 @@ impl Connection<'_> {
             self.request.restarts();
             let mut attempt = self.session.attempt(&sql);
             let answered = self.one(&sql, parsed).await;
-            attempt.ended(code(&answered));
+            attempt.ended(outcome(&answered));
             let tag = answered?;
             self.complete(tag).await?;
         }

@@ -85,7 +85,7 @@ pub(crate) use objects::{OBJECT_NAME, OID_ARRAY, TO_REGTYPE};
 pub(crate) use parameter_types::{of as parameters_of, position as parameter_position};
 pub(crate) use parsable::parsable;
 pub(crate) use pg_catalog::{information_table, is_own_table, is_without_rows};
-pub use registry::{Cancel, Finished, Protocol, Registry, RunningQuery, SessionEntry, Stop};
+pub use registry::{Cancel, Ended, Finished, Phase, Protocol, Registry, RunningQuery, SessionEntry, Stop};
 pub use results::Results;
 pub(crate) use session::Unread;
 pub use session::{Run, Session, SessionBase};

@@ -18,6 +18,9 @@ use crate::access::User;
 /// Number of finished statements that are remembered.
 const RECENT: usize = 256;
 
+/// Number of phases of a statement that are remembered. A slow client may cause any number.
+const PHASES_MAX: usize = 100;
+
 /// Number of characters of a statement that are kept for display. A statement may have megabytes.
 const SQL_CHARS: usize = 10_000;
 
@@ -212,11 +215,27 @@ pub struct RunningQuery {
     pub started_at: SystemTime,
     /// The cancel handle.
     pub cancel: Cancel,
+    /// The client's span that asked for it.
+    trace_parent: Option<String>,
     running: AtomicBool,
+    phases: Mutex<Vec<(Phase, Instant)>>,
     rows: AtomicU64,
     bytes: AtomicU64,
     plan: OnceLock<Arc<dyn ExecutionPlan>>,
     account: Arc<QueryAccount>,
+}
+
+/// What a statement does at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It waits for its turn.
+    Turn,
+    /// Its plan is optimized.
+    Optimize,
+    /// Its plan runs.
+    Execute,
+    /// Its client does not read.
+    Client,
 }
 
 impl RunningQuery {
@@ -245,18 +264,37 @@ impl RunningQuery {
         self.plan.get()
     }
 
-    pub(crate) fn runs(&self) {
-        self.running.store(true, Ordering::Relaxed);
+    /// The phases so far with their starts, in order.
+    pub(crate) fn phases(&self) -> Vec<(Phase, Instant)> {
+        lock(&self.phases).clone()
     }
 
-    /// Records that the statement waits for its turn, or for a client that does not read.
+    fn enters(&self, phase: Phase) {
+        let mut phases = lock(&self.phases);
+        if phases.len() < PHASES_MAX && phases.last().is_none_or(|(last, _)| *last != phase) {
+            phases.push((phase, Instant::now()));
+        }
+    }
+
+    pub(crate) fn runs(&self) {
+        self.running.store(true, Ordering::Relaxed);
+        self.enters(if self.plan.get().is_none() { Phase::Optimize } else { Phase::Execute });
+    }
+
+    /// Records that the statement has no turn.
     pub(crate) fn waits(&self) {
         self.running.store(false, Ordering::Relaxed);
+    }
+
+    /// Records that the client does not read.
+    pub(crate) fn stalls(&self) {
+        self.enters(Phase::Client);
     }
 
     pub(crate) fn has_plan(&self, plan: Arc<dyn ExecutionPlan>) {
         // A statement has one plan.
         let _ = self.plan.set(plan);
+        self.enters(Phase::Execute);
     }
 
     pub(crate) fn delivered(&self, rows: u64, bytes: u64) -> u64 {
@@ -294,7 +332,24 @@ pub struct Finished {
     pub error: Option<(&'static str, String)>,
 }
 
-type Observer = Box<dyn Fn(&Finished, Option<&Arc<dyn ExecutionPlan>>) + Send + Sync>;
+/// A statement that ended, for observers.
+#[derive(Debug)]
+pub struct Ended<'a> {
+    /// Its session.
+    pub session: &'a SessionEntry,
+    /// Its text, or the beginning of a long one.
+    pub sql: &'a str,
+    /// The client's span that asked for it, as `traceparent` of W3C Trace Context.
+    pub trace_parent: Option<&'a str>,
+    /// The time at which the client sent it.
+    pub begun: Instant,
+    /// PostgreSQL's code and the message of its error. `None` after success.
+    pub error: Option<(&'a str, &'a str)>,
+    /// Its run. `None` if it failed before, or is a command of the session.
+    pub run: Option<(&'a RunningQuery, &'a Finished)>,
+}
+
+type Observer = Box<dyn Fn(&Ended<'_>) + Send + Sync>;
 
 /// Sessions and queries of a server.
 #[derive(Default)]
@@ -348,12 +403,15 @@ impl Registry {
         (recent.statements.iter().skip(known).cloned().collect(), recent.ended)
     }
 
-    /// Adds an observer, called for every finished statement with its plan, if it had one. It must not block.
-    pub fn on_finish(
-        &self,
-        observer: impl Fn(&Finished, Option<&Arc<dyn ExecutionPlan>>) + Send + Sync + 'static,
-    ) {
+    /// Adds an observer, called for every statement that ended. It must not block.
+    pub fn on_end(&self, observer: impl Fn(&Ended<'_>) + Send + Sync + 'static) {
         self.observers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(observer));
+    }
+
+    /// Calls the observers.
+    pub(crate) fn ended(&self, statement: &Ended<'_>) {
+        let observers = self.observers.read().unwrap_or_else(PoisonError::into_inner);
+        observers.iter().for_each(|observer| observer(statement));
     }
 
     /// Stops the statements of a session.
@@ -411,6 +469,7 @@ impl Registry {
         sql: &str,
         policy: String,
         cancel: Cancel,
+        trace_parent: Option<String>,
     ) -> Arc<RunningQuery> {
         let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let query = Arc::new(RunningQuery {
@@ -423,7 +482,9 @@ impl Registry {
             started: Instant::now(),
             started_at: SystemTime::now(),
             cancel,
+            trace_parent,
             running: AtomicBool::new(false),
+            phases: Mutex::new(vec![(Phase::Turn, Instant::now())]),
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             plan: OnceLock::new(),
@@ -433,7 +494,14 @@ impl Registry {
         query
     }
 
-    pub(crate) fn end(&self, query: &RunningQuery, error: Option<(&'static str, String)>) -> Arc<Finished> {
+    /// Ends a statement. `begun` is the time at which the client sent it.
+    pub(crate) fn end(
+        &self,
+        session: &SessionEntry,
+        query: &RunningQuery,
+        begun: Instant,
+        error: Option<(&'static str, String)>,
+    ) -> Arc<Finished> {
         lock(&self.queries).remove(&query.id);
         let done = query.account().progress().done;
         let finished = Arc::new(Finished {
@@ -450,8 +518,14 @@ impl Registry {
             spared: done.bytes_from_buffer,
             error,
         });
-        let observers = self.observers.read().unwrap_or_else(PoisonError::into_inner);
-        observers.iter().for_each(|observer| observer(&finished, query.plan.get()));
+        self.ended(&Ended {
+            session,
+            sql: &query.sql,
+            trace_parent: query.trace_parent.as_deref(),
+            begun,
+            error: finished.error.as_ref().map(|(code, message)| (*code, message.as_str())),
+            run: Some((query, &finished)),
+        });
         let mut recent = lock(&self.recent);
         if recent.statements.len() == RECENT {
             recent.statements.pop_front();

@@ -68,6 +68,8 @@ pub(crate) struct Ending {
     base: Arc<SessionBase>,
     session: Arc<SessionEntry>,
     query: Arc<RunningQuery>,
+    /// The time at which the client sent the statement.
+    begun: Instant,
     /// The text of the prepared statement, if it is not that of the query.
     prepared: Option<String>,
     noted: bool,
@@ -78,11 +80,12 @@ impl Ending {
         base: Arc<SessionBase>,
         session: Arc<SessionEntry>,
         query: Arc<RunningQuery>,
+        begun: Instant,
         prepared: Option<String>,
     ) -> Self {
         // The line is written at the end, which no other line of the session replaces.
         session.set_audited();
-        Ending { base, session, query, prepared, noted: false }
+        Ending { base, session, query, begun, prepared, noted: false }
     }
 
     pub(crate) fn note(&mut self, error: Option<&QueryError>) {
@@ -91,7 +94,7 @@ impl Ending {
         }
         let error = error.filter(|error| !matches!(error, QueryError::Stopped(Stop::Enough)));
         let error = error.map(|error| (error.sqlstate(), error.to_string()));
-        let finished = self.base.registry().end(&self.query, error);
+        let finished = self.base.registry().end(&self.session, &self.query, self.begun.into_std(), error);
         let (query, took_ms) = (finished.id, finished.took.as_secs_f64() * 1e3);
         let code = finished.error.as_ref().map_or("00000", |(code, _)| code);
         tracing::info!(query, user = finished.user, took_ms, rows = finished.rows, code, "statement ended");
@@ -198,6 +201,7 @@ async fn pump(
             if let Ok(place) = tokio::time::timeout(UNREAD, sender.reserve()).await {
                 return Ok::<_, QueryError>(place);
             }
+            query.stalls();
             bounds.turns.give_back(query);
             let place = tokio::time::timeout(bounds.stalled_after.saturating_sub(UNREAD), sender.reserve());
             let place = place.await.map_err(|_| QueryError::Stopped(Stop::Stalled))?;

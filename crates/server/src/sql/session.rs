@@ -37,6 +37,7 @@ use super::memory::UserPool;
 use super::missing::{if_small, with_arguments};
 use super::results::{Bounds, Ending, start, stoppable};
 use super::tables::NotRenamed;
+use super::text::trace_parent;
 use super::turns::{Turn, Turns};
 use super::types::CatalogTypes;
 use super::watched::watched;
@@ -330,11 +331,14 @@ pub struct Run {
     pub begun: Instant,
     /// The text of the prepared statement that EXECUTE runs, for the audit log.
     pub prepared: Option<String>,
+    /// The client's span, as `traceparent` of W3C Trace Context, if the protocol has it. Otherwise that of a comment in
+    /// the statement's text is taken.
+    pub trace_parent: Option<String>,
 }
 
 impl Default for Run {
     fn default() -> Self {
-        Run { cancel: Cancel::default(), timeout: None, begun: Instant::now(), prepared: None }
+        Run { cancel: Cancel::default(), timeout: None, begun: Instant::now(), prepared: None, trace_parent: None }
     }
 }
 
@@ -356,7 +360,7 @@ impl Session {
 
     /// A statement that begins, for the audit log.
     pub(crate) fn attempt(&self, sql: &str) -> Attempt {
-        Attempt::of(&self.base.audit, &self.entry, sql)
+        Attempt::of(&self.base.audit, &self.base.registry, &self.entry, sql)
     }
 
     /// Plans a statement and checks that the user may run it. Does not run it.
@@ -639,9 +643,11 @@ impl Session {
         self.room.begins();
         let deadline = self.deadline(&run);
         let policy = self.base.coscan.engine.policy().to_string();
-        let query = self.base.registry.begin(&self.entry, sql, policy, run.cancel);
+        let parent = run.trace_parent.or_else(|| trace_parent(sql).map(str::to_owned));
+        let query = self.base.registry.begin(&self.entry, sql, policy, run.cancel, parent);
         tracing::debug!(query = query.id, session = self.entry.id, user = query.user, sql, "statement");
-        let mut ending = Ending::new(self.base.clone(), self.entry.clone(), query.clone(), run.prepared);
+        let mut ending =
+            Ending::new(self.base.clone(), self.entry.clone(), query.clone(), run.begun, run.prepared);
         let explained = explain::explained(&plan);
         let mut turns = Turned::new(&self.base, &self.entry.user);
         let interrupt = Interrupt::default();

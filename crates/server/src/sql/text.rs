@@ -43,6 +43,14 @@ const BEFORE_OPERANDS: [Keyword; 34] = [
     Keyword::WHERE,
 ];
 
+/// The client's span in a comment, `/*traceparent='00-..'*/`, as instrumented drivers write it (sqlcommenter).
+pub(crate) fn trace_parent(sql: &str) -> Option<&str> {
+    const KEY: &str = "traceparent='";
+    let from = sql.rfind(KEY)? + KEY.len();
+    let in_comment = sql[..from].rfind("/*").is_some_and(|comment| !sql[comment..from].contains("*/"));
+    in_comment.then(|| sql[from..].split('\'').next()).flatten()
+}
+
 /// The statement with `$1`, `$2`, ... for each `?` that stands for a value. A `?` after a value is an operator of JSON.
 pub(crate) fn with_numbered_parameters(sql: &str) -> String {
     let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location() else {
