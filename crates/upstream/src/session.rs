@@ -23,6 +23,7 @@ use crate::logical::counted_sets::with_counted_sets;
 use crate::logical::dependencies::{IndependentPlanner, with_independent_columns};
 use crate::logical::dictionary_numbers::with_dictionary_numbers;
 use crate::logical::float_extrema::with_float_extrema;
+use crate::logical::groups_without_rows::with_groups_without_rows;
 use crate::logical::guarded_arguments::with_guarded_arguments;
 use crate::logical::join_settings::JoinSettings;
 use crate::logical::lasting_casts::with_lasting_casts;
@@ -227,6 +228,13 @@ pub const STEPS: &[Step] = &[
         needs: "the rules of DataFusion that collect keys: it wraps them",
         guarantees: "NULL equals NULL in all keys of a join, or in none",
         add: Add::Optimizer(with_keys_of_one_kind),
+    },
+    Step {
+        file: "logical/groups_without_rows.rs",
+        rules: &[],
+        needs: "the rules of DataFusion that move filters and remove empty inputs: it wraps them",
+        guarantees: "no condition changes the rows of a group that exists without rows, and no such group is lost",
+        add: Add::Optimizer(with_groups_without_rows),
     },
     Step {
         file: "logical/constant_keys.rs",

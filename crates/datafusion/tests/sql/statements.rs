@@ -93,6 +93,18 @@ const IN_ORDER: &[(&str, Rows)] = &[
 ];
 
 const QUERIES: &[(&str, &[&str])] = &[
+    ("SELECT * FROM (SELECT 'a' AS k, count(*) FROM l) AS x WHERE k = 'b'", &[]),
+    (
+        "SELECT n FROM (SELECT count(*) AS n, 'a' AS k FROM l UNION ALL SELECT count(*), 'b' FROM r) AS x WHERE k = 'b'",
+        &["4"],
+    ),
+    ("SELECT count(*) FROM l HAVING (SELECT count(*) FROM r) > 9", &[]),
+    (
+        "SELECT n, m FROM (SELECT count(*) AS n FROM l) AS x LEFT JOIN (SELECT count(*) AS m FROM r) AS y ON false",
+        &["6|"],
+    ),
+    ("SELECT k, n FROM (SELECT 1 AS k, count(*) AS n FROM l GROUP BY ROLLUP (t)) AS x WHERE k = 2", &[]),
+    ("SELECT v, count(*) FROM (VALUES (1)) AS s(v) WHERE false GROUP BY ROLLUP (v)", &["|0"]),
     ("SELECT k, t FROM l EXCEPT ALL SELECT k, t FROM r", &["1|a", "1|a", "2|b", "|c"]),
     ("SELECT k, t FROM l INTERSECT ALL SELECT k, t FROM r", &["1|a", "|c"]),
     ("SELECT k FROM l INTERSECT ALL (SELECT 1 UNION ALL SELECT 1 UNION ALL SELECT NULL)", &["", "1", "1"]),

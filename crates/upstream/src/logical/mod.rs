@@ -6,6 +6,7 @@ pub(crate) mod counted_sets;
 pub(crate) mod dependencies;
 pub(crate) mod dictionary_numbers;
 pub(crate) mod float_extrema;
+pub(crate) mod groups_without_rows;
 pub(crate) mod guarded_arguments;
 pub(crate) mod join_settings;
 pub(crate) mod lasting_casts;

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    BinaryOperator, CaseWhen, DataType, DateTimeField, DuplicateTreatment, Expr, ExtractSyntax, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, OrderByExpr, OrderByOptions,
     TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
@@ -158,6 +158,10 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
                 None => either(names_hours(field), within_hours, beyond),
             })
         }
+        ("date_part", [field, time]) if text(field).is_some_and(has_fraction_or_is_lacking) => {
+            let field = DateTimeField::Custom(Ident::new(text(field)?));
+            Some(Expr::Extract { field, syntax: ExtractSyntax::From, expr: Box::new((*time).clone()) })
+        }
         ("date_trunc", [unit, time]) => match text(unit)?.to_ascii_lowercase().as_str() {
             unit @ ("milliseconds" | "microseconds") => {
                 Some(call("date_trunc", vec![literal(unit.trim_end_matches('s')), (*time).clone()]))
@@ -171,6 +175,10 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
                 "1" | "2" | "3" => call("date_trunc", vec![literal("millisecond"), now]),
                 _ => now,
             })
+        }
+        ("lead" | "lag", [_, by, ..]) if function.over.is_some() && is_null(by) => {
+            let none = Expr::value(Value::Null);
+            Some(either(boolean(false), Expr::Function(with_first_argument(function)), none))
         }
         ("lead" | "lag", [of, by, default]) if function.over.is_some() && !is_literal(default) => {
             let (of, by, default) = ((*of).clone(), (*by).clone(), (*default).clone());
@@ -365,6 +373,26 @@ fn patterns(function: &mut Function, name: &str) {
     {
         *by = literal(other);
     }
+}
+
+/// Returns whether a part of a time has fractions, or is one that only EXTRACT has.
+fn has_fraction_or_is_lacking(field: &str) -> bool {
+    const FIELDS: [&str; 5] = ["julian", "decade", "century", "millennium", "microseconds"];
+    let field = field.to_ascii_lowercase();
+    FIELDS.contains(&&*field) || field.starts_with("sec") || field.starts_with("millisecond") || field == "msec"
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Null, .. }))
+}
+
+/// The call with its first argument only.
+fn with_first_argument(function: &Function) -> Function {
+    let mut function = function.clone();
+    if let FunctionArguments::List(list) = &mut function.args {
+        list.args.truncate(1);
+    }
+    function
 }
 
 fn boolean(value: bool) -> Expr {

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{ExprSchema, Result};
 use datafusion::logical_expr::{
-    BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, cast,
+    BinaryExpr, Cast, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, cast,
 };
 
 /// The plan with timestamps in place of such sums among the columns of its result.
@@ -77,8 +77,14 @@ pub(super) fn is_date_sum(of: &Expr, schema: &dyn ExprSchema) -> bool {
         return false;
     };
     let is = |of: &Expr, fits: fn(&DataType) -> bool| of.get_type(schema).is_ok_and(|of| fits(&of));
-    let is_interval = |of: &Expr| is(of, |of| matches!(of, DataType::Interval(_)));
+    let is_interval = |of: &Expr| is(of, |of| matches!(of, DataType::Interval(_))) && !is_days(of, schema);
     (is_interval(left) || is_interval(right)) && is(of, |of| *of == DataType::Date32)
+}
+
+/// Returns whether an interval is a number of days, which the query engine casts to seconds: `date + 1` is a date.
+fn is_days(of: &Expr, schema: &dyn ExprSchema) -> bool {
+    let Expr::Cast(Cast { expr, .. }) = of else { return false };
+    matches!(expr.get_type(schema), Ok(DataType::Duration(TimeUnit::Second)))
 }
 
 /// The sum as a timestamp.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use coscan_upstream::walk::{visit_expressions, visit_expressions_mut};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, DateTimeField, Distinct, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval, ObjectName, Query, Select,
     SelectItem, Statement, TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
     VisitorMut,
@@ -64,6 +64,9 @@ impl VisitorMut for Forms {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
+        if let Err(error) = columns_of_distinct(select) {
+            return ControlFlow::Break(error);
+        }
         ordered_lists::order_lists(select);
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
@@ -104,6 +107,7 @@ impl VisitorMut for Forms {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
         operators::symmetric(expr);
+        operators::precedence(expr);
         arrays::before(expr).map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
@@ -115,6 +119,24 @@ impl VisitorMut for Forms {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Replaces places of columns in `DISTINCT ON (1)` by these columns.
+fn columns_of_distinct(select: &mut Select) -> Result<(), QueryError> {
+    let Some(Distinct::On(keys)) = &mut select.distinct else { return Ok(()) };
+    for key in keys {
+        let Expr::Value(ValueWithSpan { value: Value::Number(place, _), .. }) = key else { continue };
+        let item = place.parse::<usize>().ok().and_then(|place| select.projection.get(place.checked_sub(1)?));
+        *key = match item {
+            Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => expr.clone(),
+            Some(_) => return Err(QueryError::unsupported("DISTINCT ON (1) beside *: name the columns")),
+            None => {
+                let text = format!("SELECT DISTINCT ON position {place} is not in select list");
+                return Err(QueryError::other("42P10", text));
+            }
+        };
+    }
+    Ok(())
 }
 
 /// Refuses `count(t.*)` beside outer joins, where it counts the rows that have a row of `t`.
@@ -213,6 +235,21 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             };
             None
         }
+        // The query engine does not read text constants beside a difference of times here.
+        Expr::Between { expr, negated, low, high }
+            if matches!(**expr, Expr::BinaryOp { op: BinaryOperator::Minus, .. })
+                && text(low).is_some()
+                && text(high).is_some() =>
+        {
+            let of = || nested(expr.as_ref().clone());
+            let above = binary(of(), BinaryOperator::GtEq, low.as_ref().clone());
+            let below = binary(of(), BinaryOperator::LtEq, high.as_ref().clone());
+            let within = nested(binary(above, BinaryOperator::And, below));
+            Some(match *negated {
+                true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(within) },
+                false => within,
+            })
+        }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let escape = escape_char.take().map_or(Ok(Some('\\')), |escape| escape_of(&escape))?;
             let Some(pattern) = text(pattern) else {
@@ -259,9 +296,11 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
         }
         Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => text(expr).map(interval),
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
+            with_microseconds(data_type);
             text_type(data_type, expr.as_ref()).or_else(|| numeric(data_type, expr.as_ref()))
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
+            with_microseconds(data_type);
             let of = Expr::Value(value.clone());
             text_type(data_type, &of).or_else(|| numeric(data_type, &of))
         }
@@ -303,6 +342,17 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             other => other,
         },
     })
+}
+
+/// Gives times PostgreSQL's microseconds. The query engine's times of nanoseconds end in the year 2262.
+fn with_microseconds(of: &mut DataType) {
+    match of {
+        DataType::Timestamp(digits, _) => {
+            digits.get_or_insert(6);
+        }
+        DataType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => with_microseconds(of),
+        _ => {}
+    }
 }
 
 /// The character of ESCAPE, if there is one.

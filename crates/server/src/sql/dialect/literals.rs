@@ -15,6 +15,7 @@ use super::bytes::bytea;
 use super::interval::in_words;
 use crate::sql::QueryError;
 use crate::sql::functions::in_zone;
+use crate::sql::time_zone;
 
 /// The text as a value of the type. With `may_be_wrong`, invalid bytes are NULL. `None` if the query engine reads the
 /// text in the same way.
@@ -37,8 +38,47 @@ pub(super) fn read(
             let text = format!("\"{text}\" is no list of one dimension: other lists are not supported");
             Err(DataFusionError::External(Box::new(QueryError::other("22P02", text))))
         }
+        DataType::Timestamp(..) if !may_be_wrong && has_unknown_end(text) => {
+            let text = format!("invalid input syntax for type timestamp: \"{text}\"");
+            Err(DataFusionError::External(Box::new(QueryError::other("22007", text))))
+        }
         to => Ok(value(text, to, config)),
     }
+}
+
+/// Returns whether something else than a zone follows a date and a time in digits.
+fn has_unknown_end(text: &str) -> bool {
+    let text = in_24_hours(text).unwrap_or_else(|| text.trim().to_owned());
+    let Some((date, rest)) = text.split_once([' ', 'T']) else { return false };
+    let end = rest.find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '.'));
+    let Some((time, zone)) = end.and_then(|end| rest.split_at_checked(end)) else { return false };
+    let is_offset = zone.trim_start().starts_with(['+', '-']);
+    let zone = zone.trim();
+    let is_zone = zone.eq_ignore_ascii_case("z") || is_offset || zone_abbreviation(zone) || time_zone(zone).is_ok();
+    digits(date, &['-', '/']) && digits(time, &[':', '.']) && !is_zone
+}
+
+/// Returns whether a word may be the short name of a zone, or the era. Whether it is known is another question.
+fn zone_abbreviation(word: &str) -> bool {
+    (2..=5).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_uppercase())
+}
+
+/// A time with `am` or `pm` at its end on a clock of 24 hours. `None` for other texts.
+fn in_24_hours(text: &str) -> Option<String> {
+    let text = text.trim();
+    let (before, half) = text.split_at_checked(text.len().checked_sub(2)?)?;
+    let afternoon = match half.to_ascii_lowercase().as_str() {
+        "am" => false,
+        "pm" => true,
+        _ => return None,
+    };
+    let before = before.trim_end();
+    let start = before.rfind([' ', 'T']).map_or(0, |at| at + 1);
+    let (date, clock) = before.split_at(start);
+    let (hour, rest) = clock.split_once(':')?;
+    let hour = hour.parse::<u8>().ok().filter(|hour| (1..=12).contains(hour))?;
+    let hour = hour % 12 + if afternoon { 12 } else { 0 };
+    Some(format!("{date}{hour:02}:{rest}"))
 }
 
 /// Returns whether digits make a number that is infinite in a type of floating-point numbers, or zero because it is too
@@ -65,6 +105,11 @@ fn bytes(text: &str, to: &DataType, may_be_wrong: bool) -> Result<Expr> {
 }
 
 fn value(text: &str, to: &DataType, config: &ConfigOptions) -> Option<Expr> {
+    if let DataType::Timestamp(..) | DataType::Time64(_) = to
+        && let Some(other) = in_24_hours(text)
+    {
+        return value(&other, to, config).or_else(|| Some(cast(lit(other), to.clone())));
+    }
     let now = || now(config).call(vec![]);
     if let DataType::Timestamp(..) | DataType::Date32 = to
         && let Some(other) = year_first(text)
@@ -294,6 +339,31 @@ mod tests {
             ("epoch", None),
         ] {
             assert_eq!(year_first(text).as_deref(), other, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_in_halves_of_the_day_are_read() {
+        for (text, other) in [
+            ("2024-07-01 3:04 pm", Some("2024-07-01 15:04")),
+            ("12:30:05 AM", Some("00:30:05")),
+            ("12:00PM", Some("12:00")),
+            ("13:00 pm", None),
+            ("2024-07-01 3:04", None),
+            ("pm", None),
+        ] {
+            assert_eq!(in_24_hours(text).as_deref(), other, "{text}");
+        }
+        for (text, is_wrong) in [
+            ("2024-07-01 03:04:05 today", true),
+            ("2024-07-01 03:04:05x", true),
+            ("2024-07-01 03:04:05 Europe/Berlin", false),
+            ("2024-07-01T03:04:05Z", false),
+            ("2024-07-01 03:04:05+02", false),
+            ("2024-07-01 03:04:05 CET", false),
+            ("2024-07-01 3:04 pm", false),
+        ] {
+            assert_eq!(has_unknown_end(text), is_wrong, "{text}");
         }
     }
 

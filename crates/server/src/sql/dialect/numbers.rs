@@ -14,6 +14,9 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::sql::functions::{SCALE_MAX, float_quotient, product, quotient};
 
+/// Functions whose result is one of their arguments.
+const CHOICES: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
+
 /// The planner of such operations.
 #[derive(Debug)]
 pub(crate) struct Numbers;
@@ -26,7 +29,7 @@ impl ExprPlanner for Numbers {
             _ => return Ok(PlannerResult::Original(expr)),
         };
         // A name that is unknown here is an error elsewhere.
-        let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
+        let (Ok(left), Ok(right)) = (type_of(&expr.left, schema), type_of(&expr.right, schema)) else {
             return Ok(PlannerResult::Original(expr));
         };
         let floating = left.is_floating() && right.is_numeric() || left.is_numeric() && right.is_floating();
@@ -47,6 +50,22 @@ impl ExprPlanner for Numbers {
         }
         Ok(PlannerResult::Planned(function().call(vec![expr.left, expr.right])))
     }
+}
+
+/// The type of an operand. The query engine takes a choice between a decimal and a floating-point number for a decimal
+/// here, and makes it a floating-point number later.
+fn type_of(of: &Expr, schema: &DFSchema) -> Result<DataType> {
+    let known = of.get_type(schema)?;
+    let choices: Vec<&Expr> = match of {
+        Expr::ScalarFunction(of) if CHOICES.contains(&of.func.name()) => of.args.iter().collect(),
+        Expr::Case(of) => {
+            let results = of.when_then_expr.iter().map(|(_, then)| then.as_ref());
+            results.chain(of.else_expr.as_deref()).collect()
+        }
+        _ => return Ok(known),
+    };
+    let floating = choices.iter().any(|of| type_of(of, schema).is_ok_and(|of| of.is_floating()));
+    Ok(if floating { DataType::Float64 } else { known })
 }
 
 /// Returns whether a divisor is a constant that is not zero.

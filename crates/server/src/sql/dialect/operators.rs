@@ -63,6 +63,54 @@ pub(super) fn replaced(expr: &mut Expr) -> Option<Expr> {
     }
 }
 
+/// Groups signs and other operators before an operand as PostgreSQL does: `-2 ^ 2` is `(-2) ^ 2`, and `@ -5 + 3` is
+/// `@ (-5 + 3)`. The parser has it the other way.
+pub(super) fn precedence(expr: &mut Expr) {
+    match expr {
+        Expr::UnaryOp { op: op @ (UnaryOperator::Minus | UnaryOperator::Plus), expr: power }
+            if matches!(**power, Expr::BinaryOp { op: BinaryOperator::PGExp, .. }) =>
+        {
+            let (op, mut power) = (*op, std::mem::replace(&mut **power, minus_one()));
+            let first = first_operand(&mut power, |op| *op == BinaryOperator::PGExp);
+            let of = std::mem::replace(first, minus_one());
+            *first = nested(Expr::UnaryOp { op, expr: Box::new(of) });
+            *expr = power;
+        }
+        Expr::BinaryOp { op, .. } if is_arithmetic(op) => {
+            let first = first_operand(expr, is_arithmetic);
+            let Expr::UnaryOp { op, expr: of } = first else { return };
+            if !is_named_operator(op) {
+                return;
+            }
+            let (op, of) = (*op, std::mem::replace(&mut **of, minus_one()));
+            *first = of;
+            let all = nested(std::mem::replace(expr, minus_one()));
+            *expr = Expr::UnaryOp { op, expr: Box::new(all) };
+        }
+        _ => {}
+    }
+}
+
+/// The first operand of a chain of such operators.
+fn first_operand(expr: &mut Expr, of: impl Fn(&BinaryOperator) -> bool) -> &mut Expr {
+    let mut first = expr;
+    while matches!(first, Expr::BinaryOp { op, .. } if of(op)) {
+        let Expr::BinaryOp { left, .. } = first else { unreachable!("it was just matched") };
+        first = left;
+    }
+    first
+}
+
+fn is_arithmetic(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Divide, Minus, Modulo, Multiply, PGExp, Plus};
+    matches!(op, Plus | Minus | Multiply | Divide | Modulo | PGExp)
+}
+
+fn is_named_operator(op: &UnaryOperator) -> bool {
+    use UnaryOperator::{BitwiseNot, PGAbs, PGCubeRoot, PGSquareRoot};
+    matches!(op, BitwiseNot | PGAbs | PGSquareRoot | PGCubeRoot)
+}
+
 /// Replaces `BETWEEN SYMMETRIC`, which `sql::parsable` has marked at the beginning of the first bound.
 pub(super) fn symmetric(expr: &mut Expr) {
     let Expr::Between { expr: of, negated, low, high } = expr else { return };

@@ -6,31 +6,38 @@
 //! - Casts of times, numbers, lists and others to text have PostgreSQL's form.
 //! - Casts of times without a zone to times with one: some times do not exist or exist twice, when clocks change.
 //! - The difference of two times has whole days.
+//! - Intervals are compared and sorted by their length.
+//! - Days and months are added to a time with a zone on the clocks of the session.
 //! - Times with a zone are taken apart and truncated in the zone of the session, whatever zone their type names.
 //!
 //! This is a rule on plans, where types are known: `at > 'epoch'` is a cast there.
 
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::functions::datetime::date_bin;
 use datafusion::functions::math::round;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, cast, lit};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, binary_expr, cast, lit,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::calls::is_within_hours;
 use super::date_sums::{as_timestamp, is_date_sum};
 use super::literals;
 use crate::sql::QueryError;
-use crate::sql::functions::{in_zone, rint, text, texts_of_list, whole_days};
+use crate::sql::functions::{
+    CLOCK_PART, calendar, clock, in_zone, interval_microseconds, part_of_interval, rint, text, texts_of_list, whole_days,
+};
 
-/// Functions that show a value, or that take an interval apart.
+/// Functions that show a value, or that show or change an interval.
 const SHOWS: &str = "format";
 const JOINS: [&str; 2] = ["array_to_string", "pg_array_to_string"];
-const TAKES_APART: [&str; 5] = ["date_part", "to_char", "justify_days", "justify_hours", "justify_interval"];
+const TAKES_APART: [&str; 4] = ["to_char", "justify_days", "justify_hours", "justify_interval"];
 
 /// The rule that replaces them.
 #[derive(Debug)]
@@ -45,9 +52,13 @@ impl AnalyzerRule for Typed {
         let in_node = |node: LogicalPlan| {
             let names = NamePreserver::new(&node);
             let schema = merge_schema(&node.inputs());
+            let sorts = matches!(node, LogicalPlan::Sort(_));
             node.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let changed = expr.transform_up(|expr| replaced(expr, &schema, config))?;
+                let mut changed = expr.transform_up(|expr| replaced(expr, &schema, config))?;
+                if sorts && is_interval(&changed.data, &schema) {
+                    changed = Transformed::yes(length(changed.data));
+                }
                 Ok(match changed.transformed {
                     true => changed.update_data(|expr| name.restore(expr)),
                     false => changed,
@@ -64,12 +75,71 @@ fn replaced(expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Tra
         Expr::Cast(Cast { expr, field }) => casted(expr, field.data_type(), false, schema, config)?,
         Expr::TryCast(TryCast { expr, field }) => casted(expr, field.data_type(), true, schema, config)?,
         Expr::ScalarFunction(call) => called(call, schema, config),
+        Expr::BinaryExpr(of) if matches!(of.op, Operator::Plus | Operator::Minus) => {
+            moved_on_clocks(of, schema, config)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if op.supports_propagation() && is_interval(left, schema) && is_interval(right, schema) =>
+        {
+            Some(binary_expr(length(*left.clone()), *op, length(*right.clone())))
+        }
+        Expr::Between(of) if is_interval(&of.expr, schema) => Some(Expr::Between(Between {
+            expr: Box::new(length(*of.expr.clone())),
+            negated: of.negated,
+            low: Box::new(length(*of.low.clone())),
+            high: Box::new(length(*of.high.clone())),
+        })),
+        Expr::InList(of) if is_interval(&of.expr, schema) => Some(Expr::InList(InList {
+            expr: Box::new(length(*of.expr.clone())),
+            list: of.list.iter().cloned().map(length).collect(),
+            negated: of.negated,
+        })),
         _ => None,
     };
     Ok(match other {
         Some(other) => Transformed::yes(other),
         None => Transformed::no(expr),
     })
+}
+
+fn is_interval(of: &Expr, schema: &DFSchema) -> bool {
+    matches!(of.get_type(schema), Ok(DataType::Interval(_)))
+}
+
+/// The length of an interval, by which PostgreSQL compares intervals.
+fn length(of: Expr) -> Expr {
+    interval_microseconds().call(vec![of])
+}
+
+/// The sum of a time with a zone and an interval: months and days on the clocks of the session, then the time.
+fn moved_on_clocks(sum: &BinaryExpr, schema: &DFSchema, config: &ConfigOptions) -> Option<Expr> {
+    let (time, interval) = match is_interval(&sum.left, schema) {
+        true => (&sum.right, &sum.left),
+        false => (&sum.left, &sum.right),
+    };
+    let of @ DataType::Timestamp(_, Some(zone)) = &time.get_type(schema).ok()? else { return None };
+    if !is_interval(interval, schema) || is_clock(interval) {
+        return None;
+    }
+    let zone = elsewhere(zone, config)?;
+    let local = in_zone().call(vec![zone.clone(), *time.clone()]);
+    let day = binary_expr(local, sum.op, calendar(interval));
+    let instant = cast(in_zone().call(vec![zone, day]), of.clone());
+    Some(match &**interval {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(of)), _) if of.nanoseconds == 0 => instant,
+        _ => binary_expr(instant, sum.op, clock(interval)),
+    })
+}
+
+/// Returns whether an interval has surely neither months nor days.
+fn is_clock(interval: &Expr) -> bool {
+    match interval {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(of), _) => {
+            of.is_none_or(|of| of.months == 0 && of.days == 0)
+        }
+        Expr::ScalarFunction(of) => of.func.name() == CLOCK_PART,
+        _ => false,
+    }
 }
 
 fn casted(
@@ -98,6 +168,10 @@ fn casted(
             if *to == DataType::Utf8 { text } else { cast(text, to.clone()) }
         }),
         (from, to) if to.is_integer() => whole(of, from, to),
+        // Seconds are the days that were added to a date.
+        (DataType::Duration(unit), DataType::Interval(_)) if *unit != TimeUnit::Second => {
+            Some(whole_days().call(vec![of.clone()]))
+        }
         (
             DataType::Timestamp(_, Some(zone)),
             DataType::Date32 | DataType::Time64(_) | DataType::Timestamp(_, None),
@@ -194,6 +268,20 @@ fn called(call: &ScalarFunction, schema: &DFSchema, config: &ConfigOptions) -> O
         let is_floating = of.get_type(schema).is_ok_and(|of| of.is_floating());
         return is_floating.then(|| rint().call(vec![of.clone()]));
     }
+    if let ("date_part", [Expr::Literal(part, _), of]) = (name, &call.args[..])
+        && let Some(Some(part)) = part.try_as_str()
+    {
+        return part_of(&part.to_ascii_lowercase(), of, call, schema, config);
+    }
+    if let ("date_trunc", [Expr::Literal(unit, _), of]) = (name, &call.args[..])
+        && let Some(Some("millisecond" | "microsecond")) = unit.try_as_str()
+        && matches!(of.get_type(schema), Ok(DataType::Timestamp(..)))
+    {
+        // The query engine truncates times before 1970 towards that year.
+        let nanoseconds = if unit.try_as_str() == Some(Some("millisecond")) { 1_000_000 } else { 1_000 };
+        let step = ScalarValue::new_interval_mdn(0, 0, nanoseconds);
+        return Some(date_bin().call(vec![lit(step), of.clone()]));
+    }
     if let Some(there) = in_session_zone(call, schema, config) {
         return Some(there);
     }
@@ -203,6 +291,31 @@ fn called(call: &ScalarFunction, schema: &DFSchema, config: &ConfigOptions) -> O
         });
     }
     None
+}
+
+/// A part of a time or of an interval.
+fn part_of(
+    part: &str,
+    of: &Expr,
+    call: &ScalarFunction,
+    schema: &DFSchema,
+    config: &ConfigOptions,
+) -> Option<Expr> {
+    let from = of.get_type(schema).ok()?;
+    if let DataType::Interval(_) | DataType::Duration(_) = from {
+        return Some(part_of_interval(part, of.clone()));
+    }
+    let years = match part {
+        "century" => 100,
+        "millennium" => 1000,
+        _ => return in_session_zone(call, schema, config),
+    };
+    let year = call.func.call(vec![lit("year"), of.clone()]);
+    let year = match &year {
+        Expr::ScalarFunction(call) => in_session_zone(call, schema, config).unwrap_or(year),
+        _ => year,
+    };
+    Some((year + lit(years - 1)) / lit(years))
 }
 
 /// A part of a time, its text, or a time that is truncated, computed on the clocks of the session.

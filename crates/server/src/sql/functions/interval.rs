@@ -1,17 +1,21 @@
-//! Two operations on intervals that the query engine lacks. One is the product with a number (`n * interval '1
-//! second'`). The other is the length of an interval, by which PostgreSQL compares intervals.
+//! Operations on intervals that the query engine lacks: the product with a number (`n * interval '1 second'`), the length,
+//! by which PostgreSQL compares intervals, and parts of intervals.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, Int64Array, IntervalMonthDayNanoArray};
+use datafusion::arrow::array::{
+    ArrayRef, AsArray, Float64Array, Int32Array, Int64Array, IntervalMonthDayNanoArray,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
-use datafusion::common::{Result, exec_datafusion_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
+use datafusion::common::{DataFusionError, Result, ScalarValue, exec_datafusion_err, plan_err};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, lit};
 
 use super::declared::Function;
+use super::justify::days_of_duration;
+use crate::sql::QueryError;
 
 /// Days of a month and nanoseconds of a day, as PostgreSQL counts them.
 const DAYS: f64 = 30.0;
@@ -45,7 +49,7 @@ fn products(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 }
 
 /// The length of an interval in microseconds. A month has thirty days, and a day 24 hours.
-pub(super) fn interval_microseconds() -> ScalarUDF {
+pub(crate) fn interval_microseconds() -> ScalarUDF {
     let takes = |types: &[DataType]| match types {
         [DataType::Interval(_)] => Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano)]),
         [DataType::Duration(_)] => Ok(vec![DataType::Duration(TimeUnit::Microsecond)]),
@@ -62,6 +66,127 @@ fn lengths(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     };
     let lengths = intervals.iter().map(|interval| interval.map(microseconds));
     Ok(ColumnarValue::Array(Arc::new(lengths.collect::<Int64Array>())))
+}
+
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+/// The name of the time of an interval in plans.
+pub(crate) const CLOCK_PART: &str = "interval_clock";
+
+/// The months and days of an interval.
+pub(crate) fn calendar(of: &Expr) -> Expr {
+    let of_row = |of: IntervalMonthDayNano| IntervalMonthDayNano::new(of.months, of.days, 0);
+    if let Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(of)), _) = of {
+        return lit(ScalarValue::IntervalMonthDayNano(Some(of_row(*of))));
+    }
+    let compute = |args: &ScalarFunctionArgs| {
+        changed(args, |of| IntervalMonthDayNano::new(of.months, of.days, 0))
+    };
+    Function { name: "interval_calendar", takes: one_interval, gives: |_| INTERVAL, compute }
+        .immutable()
+        .call(vec![of.clone()])
+}
+
+/// The time of an interval, without months and days.
+pub(crate) fn clock(of: &Expr) -> Expr {
+    if let Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(of)), _) = of {
+        return lit(ScalarValue::new_interval_mdn(0, 0, of.nanoseconds));
+    }
+    let compute = |args: &ScalarFunctionArgs| {
+        changed(args, |of| IntervalMonthDayNano::new(0, 0, of.nanoseconds))
+    };
+    Function { name: CLOCK_PART, takes: one_interval, gives: |_| INTERVAL, compute }
+        .immutable()
+        .call(vec![of.clone()])
+}
+
+fn changed(
+    args: &ScalarFunctionArgs,
+    change: fn(IntervalMonthDayNano) -> IntervalMonthDayNano,
+) -> Result<ColumnarValue> {
+    let intervals = args.args[0].to_array(args.number_rows)?;
+    let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+    Ok(ColumnarValue::Array(Arc::new(intervals.unary::<_, IntervalMonthDayNanoType>(change))))
+}
+
+fn one_interval(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [DataType::Interval(_)] => Ok(vec![INTERVAL]),
+        [of @ DataType::Duration(_)] => Ok(vec![of.clone()]),
+        _ => plan_err!("this function takes an interval"),
+    }
+}
+
+/// `extract(part FROM interval)`. Seconds since the beginning have a fraction; other parts are whole.
+pub(crate) fn part_of_interval(part: &str, of: Expr) -> Expr {
+    match part {
+        "epoch" => {
+            let gives = |_: &[DataType]| DataType::Float64;
+            let epoch = Function { name: "interval_epoch", takes: one_interval, gives, compute: epochs };
+            epoch.immutable().call(vec![of])
+        }
+        part => {
+            let takes = |types: &[DataType]| match types {
+                [part, interval] if part.is_string() => {
+                    let interval = one_interval(std::slice::from_ref(interval))?;
+                    Ok([vec![DataType::Utf8], interval].concat())
+                }
+                _ => plan_err!("this function takes the name of a part and an interval"),
+            };
+            let gives = |_: &[DataType]| DataType::Int32;
+            let part_of = Function { name: "interval_part", takes, gives, compute: parts_of };
+            part_of.immutable().call(vec![lit(part), of])
+        }
+    }
+}
+
+/// Intervals, with whole days for differences of times.
+fn with_days(of: &ColumnarValue, rows: usize) -> Result<ArrayRef> {
+    let of = of.to_array(rows)?;
+    match of.data_type() {
+        DataType::Duration(_) => days_of_duration(&of),
+        _ => Ok(of),
+    }
+}
+
+fn epochs(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let intervals = with_days(&args.args[0], args.number_rows)?;
+    let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+    let seconds: Float64Array = intervals.unary(|of| {
+        // A year has 365.25 days here, and a month 30.
+        let days = f64::from(of.months / 12) * 365.25 + f64::from(of.months % 12) * DAYS + f64::from(of.days);
+        days * 86_400.0 + of.nanoseconds as f64 / 1e9
+    });
+    Ok(ColumnarValue::Array(Arc::new(seconds)))
+}
+
+fn parts_of(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let part = match &args.args[0] {
+        ColumnarValue::Scalar(part) => part.try_as_str().flatten().unwrap_or_default(),
+        ColumnarValue::Array(_) => return plan_err!("the part of an interval has to be a constant"),
+    };
+    let part: fn(IntervalMonthDayNano) -> i64 = match part.trim_end_matches('s') {
+        "microsecond" | "usec" => |of| of.nanoseconds % 60_000_000_000 / 1000,
+        "millisecond" | "msec" => |of| of.nanoseconds % 60_000_000_000 / 1_000_000,
+        "second" | "sec" => |of| of.nanoseconds / 1_000_000_000 % 60,
+        "minute" | "min" => |of| of.nanoseconds / 60_000_000_000 % 60,
+        "hour" => |of| of.nanoseconds / 3_600_000_000_000,
+        "day" => |of| of.days.into(),
+        "month" | "mon" => |of| (of.months % 12).into(),
+        "quarter" => |of| (of.months % 12 / 3 + 1).into(),
+        "year" => |of| (of.months / 12).into(),
+        "decade" => |of| (of.months / 120).into(),
+        "century" => |of| (of.months / 1200).into(),
+        "millennium" => |of| (of.months / 12_000).into(),
+        other => {
+            let text = format!("unit \"{other}\" not supported for type interval");
+            return Err(DataFusionError::External(Box::new(QueryError::other("0A000", text))));
+        }
+    };
+    let intervals = with_days(&args.args[1], args.number_rows)?;
+    let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+    let of_row = |of| i32::try_from(part(of)).map_err(|_| exec_datafusion_err!("interval out of range"));
+    let parts = intervals.iter().map(|of| of.map(of_row).transpose()).collect::<Result<Int32Array>>()?;
+    Ok(ColumnarValue::Array(Arc::new(parts)))
 }
 
 fn microseconds(interval: IntervalMonthDayNano) -> i64 {

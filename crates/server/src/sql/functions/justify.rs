@@ -52,7 +52,10 @@ static WHOLE_DAYS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         _ => plan_err!("this function takes the difference of two times"),
     };
     let gives = |_: &[DataType]| DataType::Interval(IntervalUnit::MonthDayNano);
-    Arc::new(Function { name: "whole_days", takes, gives, compute: days_of_duration }.immutable())
+    let compute = |args: &ScalarFunctionArgs| {
+        Ok(ColumnarValue::Array(days_of_duration(&args.args[0].to_array(args.number_rows)?)?))
+    };
+    Arc::new(Function { name: "whole_days", takes, gives, compute }.immutable())
 });
 
 /// The difference of two times as an interval with whole days.
@@ -60,7 +63,8 @@ pub(crate) fn whole_days() -> Arc<ScalarUDF> {
     WHOLE_DAYS.clone()
 }
 
-fn days_of_duration(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+/// Differences of times as intervals with whole days.
+pub(super) fn days_of_duration(differences: &ArrayRef) -> Result<ArrayRef> {
     fn intervals<T: ArrowPrimitiveType<Native = i64>>(of: &ArrayRef, second: i64) -> Result<ArrayRef> {
         let day = 86_400 * second;
         let interval = |of: i64| {
@@ -70,17 +74,14 @@ fn days_of_duration(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         let intervals = of.as_primitive::<T>().iter().map(|of| of.map(interval).transpose());
         Ok(Arc::new(intervals.collect::<Result<IntervalMonthDayNanoArray>>()?))
     }
-    let differences = args.args[0].to_array(args.number_rows)?;
-    Ok(ColumnarValue::Array(match differences.data_type() {
-        DataType::Duration(TimeUnit::Second) => intervals::<DurationSecondType>(&differences, 1)?,
-        DataType::Duration(TimeUnit::Millisecond) => {
-            intervals::<DurationMillisecondType>(&differences, 1_000)?
-        }
+    match differences.data_type() {
+        DataType::Duration(TimeUnit::Second) => intervals::<DurationSecondType>(differences, 1),
+        DataType::Duration(TimeUnit::Millisecond) => intervals::<DurationMillisecondType>(differences, 1_000),
         DataType::Duration(TimeUnit::Microsecond) => {
-            intervals::<DurationMicrosecondType>(&differences, 1_000_000)?
+            intervals::<DurationMicrosecondType>(differences, 1_000_000)
         }
-        _ => intervals::<DurationNanosecondType>(&differences, 1_000_000_000)?,
-    }))
+        _ => intervals::<DurationNanosecondType>(differences, 1_000_000_000),
+    }
 }
 
 /// Whole days of the time become days.

@@ -71,6 +71,7 @@ use datafusion::scalar::ScalarValue;
 use super::Registry;
 use super::activity::Viewer;
 pub(crate) use domain::float_quotient;
+pub(crate) use interval::{CLOCK_PART, calendar, clock, interval_microseconds, part_of_interval};
 pub(crate) use json::{AS_JSON, EXPONENT_MAX, as_json};
 pub(crate) use justify::whole_days;
 pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::functions::datetime::date_part;
@@ -15,7 +15,7 @@ use pgwire::api::Type;
 use super::interval::{interval_microseconds, interval_times};
 use super::pattern::Substring;
 use super::text::uuid_text;
-use super::{any, json};
+use super::{any, json, whole_days};
 use crate::sql::QueryError;
 use crate::sql::arguments::{bound, is_untyped};
 use crate::sql::dialect::Numbers;
@@ -46,19 +46,27 @@ impl Postgres {
     }
 
     fn planned(&self, expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
-        match (is_interval(left), is_interval(right)) {
+        match (is_span(left), is_span(right)) {
             (true, false) if expr.op == BinaryOperator::Multiply && right.is_numeric() => {
-                Some(self.times.call(vec![expr.left.clone(), expr.right.clone()]))
+                Some(self.times.call(vec![interval(&expr.left, left), expr.right.clone()]))
             }
             (false, true) if expr.op == BinaryOperator::Multiply && left.is_numeric() => {
-                Some(self.times.call(vec![expr.right.clone(), expr.left.clone()]))
+                Some(self.times.call(vec![interval(&expr.right, right), expr.left.clone()]))
             }
             (true, false) if expr.op == BinaryOperator::Divide && right.is_numeric() => {
                 let factor = lit(1.0) / cast(expr.right.clone(), DataType::Float64);
-                Some(self.times.call(vec![expr.left.clone(), factor]))
+                Some(self.times.call(vec![interval(&expr.left, left), factor]))
             }
             _ => None,
         }
+    }
+}
+
+/// The difference of two times as an interval.
+fn interval(of: &Expr, from: &DataType) -> Expr {
+    match from {
+        DataType::Duration(_) => whole_days().call(vec![of.clone()]),
+        _ => of.clone(),
     }
 }
 
@@ -122,7 +130,9 @@ fn type_of_unknown(
     other: &DataType,
     is_left: bool,
 ) -> Result<Option<DataType>> {
-    use BinaryOperator::{Divide, Minus, Modulo, Multiply, PGExp, Plus, StringConcat};
+    use BinaryOperator::{
+        Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, PGExp, Plus, StringConcat,
+    };
     let of_operator = || beside(op, other, is_left).map_err(external);
     if is_untyped(unknown) {
         return of_operator();
@@ -139,6 +149,9 @@ fn type_of_unknown(
             Ok(digits.map(|digits| DataType::Decimal128(38, digits)))
         }
         (StringConcat, _) => Ok(None),
+        (Eq | NotEq | Lt | LtEq | Gt | GtEq | Plus | Minus, DataType::Duration(_)) => {
+            Ok(Some(DataType::Interval(IntervalUnit::MonthDayNano)))
+        }
         _ => of_operator(),
     }
 }
@@ -209,7 +222,7 @@ impl ExprPlanner for Postgres {
         if let Some(planned) = json::contained(&expr, &left, &right) {
             return Ok(PlannerResult::Planned(planned));
         }
-        let time = DataType::Timestamp(TimeUnit::Nanosecond, None);
+        let time = DataType::Timestamp(TimeUnit::Microsecond, None);
         match expr.op {
             BinaryOperator::Plus | BinaryOperator::Minus
                 if left == DataType::Date32 && is_interval(&right) && !is_whole_days(&expr.right) =>
@@ -245,7 +258,7 @@ impl ExprPlanner for Postgres {
         Ok(PlannerResult::Original(expr))
     }
 
-    /// Seconds with their fraction, and parts that the query engine lacks.
+    /// Seconds with their fraction, and parts that the query engine lacks. `dialect::typed` has those that depend on the type.
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         let part = match &args[..] {
             [Expr::Literal(part, _), _] => part.try_as_str().flatten().map(str::to_ascii_lowercase),
@@ -256,7 +269,6 @@ impl ExprPlanner for Postgres {
         };
         let whole = |part: &str| date_part().call(vec![lit(part), of.clone()]);
         let share = |of: f64| cast(whole("microsecond"), DataType::Float64) / lit(of);
-        let years = |more: i32, each: i32| (whole("year") + lit(more)) / lit(each);
         Ok(match part.as_str() {
             "second" | "seconds" | "sec" | "secs" => PlannerResult::Planned(share(1e6)),
             "millisecond" | "milliseconds" | "msec" => PlannerResult::Planned(share(1e3)),
@@ -264,9 +276,7 @@ impl ExprPlanner for Postgres {
             "julian" => PlannerResult::Planned(
                 cast(whole("epoch"), DataType::Float64) / lit(86_400.0) + lit(2_440_588.0),
             ),
-            "decade" => PlannerResult::Planned(years(0, 10)),
-            "century" => PlannerResult::Planned(years(99, 100)),
-            "millennium" => PlannerResult::Planned(years(999, 1000)),
+            "decade" => PlannerResult::Planned(whole("year") / lit(10)),
             _ => PlannerResult::Original(args),
         })
     }
