@@ -8,7 +8,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::stats::Precision;
-use datafusion::common::{Result, Statistics, not_impl_datafusion_err};
+use datafusion::common::{Result, ScalarValue, Statistics, not_impl_datafusion_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::object_store::ObjectMeta;
@@ -33,6 +33,15 @@ pub(crate) struct Snapshot {
     pub(crate) bounds: Vec<Bounds>,
     /// Rows that are in no file, with all columns.
     pub(crate) rows: Option<Rows>,
+}
+
+/// A constant of a file as its columns have values: zeros have no sign.
+pub(crate) fn as_in_columns(constant: ScalarValue) -> ScalarValue {
+    match constant {
+        ScalarValue::Float64(Some(of)) => ScalarValue::Float64(Some(if of.is_nan() { f64::NAN } else { of + 0.0 })),
+        ScalarValue::Float32(Some(of)) => ScalarValue::Float32(Some(if of.is_nan() { f32::NAN } else { of + 0.0 })),
+        other => other,
+    }
 }
 
 /// Rows in memory.

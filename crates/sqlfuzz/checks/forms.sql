@@ -221,7 +221,6 @@ SELECT array_to_json(ARRAY[1,2]), to_json(1), to_jsonb('a'::text)
 SELECT json_object_agg(k, v) FROM (VALUES ('a',1),('b',2)) t(k,v)
 SELECT jsonb_agg(x ORDER BY x DESC) FROM (VALUES (1),(2)) t(x)
 SELECT jsonb_array_length('[1,2]'), json_typeof('1'), jsonb_pretty('{"a":1}')
--- another name
 SELECT * FROM jsonb_array_elements('[1,2]') WITH ORDINALITY
 SELECT jsonb_object_keys('{"a":1,"b":2}')
 SELECT '{"a":1}'::jsonb || '{"b":2}', '{"a":1}'::jsonb - 'a', '[1,2]'::jsonb -> -1
@@ -588,3 +587,121 @@ SELECT CAST(ARRAY[['a', 'b']] AS text[])
 SELECT to_timestamp(1262349296.7890123), to_timestamp(-1.5), to_timestamp(0)
 SELECT d + interval '1 month', count(*) FROM (VALUES (date '2020-01-31'), (date '2020-01-31')) v(d) GROUP BY d + interval '1 month' HAVING count(*) > 1
 SELECT e FROM (SELECT d - interval '1 day' AS e FROM (VALUES (date '2020-01-31')) v(d) LIMIT 5) s ORDER BY e
+SELECT x FROM unnest(ARRAY[1,2]) AS x
+SELECT sum(x), max(x.x) FROM unnest(ARRAY[1,2]) x
+SELECT unnest FROM unnest(ARRAY['a','b'])
+SELECT n, x FROM (VALUES (1), (2)) t(n) JOIN unnest(ARRAY[2,3]) x ON x = n
+SELECT * FROM unnest(ARRAY[1,2], ARRAY[1,2]) AS t(a,b)
+SELECT * FROM unnest(ARRAY[1,2], ARRAY['a','b','c']) WITH ORDINALITY
+SELECT t.* FROM (VALUES ('{1,2}'::int[], '{a}'::text[])) v(i, s), unnest(v.i, v.s) t
+SELECT x FROM unnest(ARRAY[1,2]) AS x(y)
+SELECT g, n FROM generate_series(1, 2) g(n)
+SELECT value FROM jsonb_array_elements('[1,{"a":2}]'::jsonb)
+SELECT * FROM json_array_elements_text('["a",null]') e
+SELECT e.value->>'x' FROM jsonb_array_elements('[{"x":1}]'::jsonb) e
+SELECT e, e->>'x', e.value FROM jsonb_array_elements('[{"x":2},{"x":1}]'::jsonb) e WHERE e->>'x' > '0' ORDER BY e->>'x'
+SELECT e, count(*) FROM jsonb_array_elements_text('["b","a","b"]'::jsonb) e GROUP BY e ORDER BY e
+SELECT DISTINCT e FROM jsonb_array_elements_text('["b","a","b"]'::jsonb) e ORDER BY e
+SELECT json_array_elements FROM json_array_elements('[1,2]')
+SELECT n, a->>'k', b FROM (VALUES (1, '[{"k":"x","l":[1,2]},{"k":"y","l":[]}]'::jsonb)) t(n, j), jsonb_array_elements(t.j) a, jsonb_array_elements(a->'l') b
+SELECT n, j->>0 FROM (VALUES (1, '[1,2]'::jsonb)) t(n, j), jsonb_array_elements(j) j
+SELECT n, e FROM (VALUES (1, '[1,2]'::jsonb), (2, '[]'::jsonb)) t(n, j) LEFT JOIN LATERAL jsonb_array_elements(j) e ON true
+SELECT * FROM jsonb_each('{"a":1}'::jsonb) t(k)
+SELECT * FROM json_each_text('{"a":1,"b":null}') WITH ORDINALITY
+SELECT ARRAY['a'] || '{b}', '{b}' || ARRAY['a'], ARRAY['a'] || NULL, NULL || ARRAY['a'], ARRAY['a'] || NULL::text
+SELECT v || NULL, v || '{3}', '{3}' || v FROM (VALUES ('{1,NULL}'::int[]), (NULL), ('{}'::int[])) t(v)
+SELECT ARRAY['a'] || 'b'
+SELECT 'b'::text[]
+SELECT v = '{1,2}', '{1,2}' = v, v <> '{}', v < '{1,3}' FROM (VALUES ('{1,2}'::int[]), (NULL), ('{}'::int[]), ('{1,NULL}'::int[])) t(v)
+SELECT v @> '{1}', v <@ '{1,2,3}', v && '{2,5}', '{1}' <@ v FROM (VALUES ('{1,2}'::int[]), (NULL), ('{}'::int[]), ('{1,NULL}'::int[])) t(v)
+SELECT ARRAY['a','b'] && '{b}', ARRAY['a','b'] @> '{c}'
+SELECT coalesce(array_agg(x), '{}') FROM (VALUES ('a'), ('b')) t(x) WHERE x > 'b'
+SELECT coalesce(v, '{7}'), coalesce(NULL, v, '{}') FROM (VALUES ('{1,2}'::int[]), (NULL)) t(v)
+SELECT s::int[], s::text[] FROM (VALUES ('{1,2}'), ('{}'), (NULL), ('{NULL,3}')) t(s)
+SELECT s::text[] FROM (VALUES ('{a}'), ('b')) t(s)
+SELECT (ARRAY['a','b','c'])[-1:], (ARRAY['a','b','c'])[:-1], (ARRAY['a','b','c'])[-1:2], (ARRAY['a','b','c'])[2:0]
+SELECT v[n:], v[:n], v[n:n + 1], v[NULL:n] FROM (VALUES ('{1,2,3}'::int[], -1), ('{1,2,3}'::int[], 0), ('{1,2,3}'::int[], 2), ('{1,2,3}'::int[], NULL), (NULL, 1)) t(v, n)
+SELECT array_remove(ARRAY['a',NULL], NULL), array_remove(ARRAY['a',NULL,'b','a'], 'a'), array_remove(ARRAY['a'], 'a')
+SELECT array_remove(v, n::int) FROM (VALUES ('{1,NULL,2}'::int[], NULL), ('{1,NULL,2}'::int[], 1), ('{}'::int[], 1), (NULL, 1)) t(v, n)
+SELECT ARRAY[1,NULL] < ARRAY[1,2], ARRAY[1,NULL] > ARRAY[1,2], ARRAY[1] < ARRAY[1,NULL], ARRAY[1,NULL] <= ARRAY[1,NULL], ARRAY[1,2] >= NULL
+SELECT ARRAY[NULL::int] @> ARRAY[NULL::int], ARRAY[1,NULL] <@ ARRAY[1,NULL], ARRAY[1,NULL] && ARRAY[NULL::int], ARRAY[1,NULL] @> '{}'
+SELECT a.v < b.v, a.v >= b.v, a.v <@ b.v, a.v @> b.v, a.v && b.v FROM (VALUES ('{1,2}'::int[]), (NULL), ('{}'::int[]), ('{1,NULL}'::int[])) a(v), (VALUES ('{1}'::int[]), (NULL), ('{NULL}'::int[]), ('{}'::int[])) b(v)
+SELECT array_dims(ARRAY['a','b']), array_dims('{}'::int[]), array_ndims('{}'::int[]), array_ndims(ARRAY['a'])
+SELECT array_dims(v), array_ndims(v) FROM (VALUES ('{1,2}'::int[]), (NULL), ('{}'::int[])) t(v)
+SELECT 1 && 2
+SELECT e FROM jsonb_array_elements_text('["a","c"]'::jsonb) e WHERE EXISTS (SELECT 1 FROM (VALUES ('a'), ('b')) t(k) WHERE t.k = e)
+SELECT e, (SELECT count(*) FROM (VALUES ('a'), ('b')) t(k) WHERE t.k = e) FROM jsonb_array_elements_text('["a","c"]'::jsonb) e
+SELECT (SELECT max(k) FROM (VALUES (1), (2)) t(k) WHERE t.k = x) AS m FROM (VALUES (1), (7)) v(x)
+SELECT (SELECT x FROM (VALUES (1), (2)) t(x))
+select -2 ^ 2, 3 - -2 ^ 2, @ -5 + 3, |/ 9 + 16, ~ 0 + 1, -2 ^ 3 ^ 2, - (2 ^ 2)
+select distinct on (1) x from (values (1),(2),(1)) t(x) order by 1
+select x, lag(x, null) over (order by x) from (values (1),(2)) t(x)
+select (date '2024-01-30' + 1)::text, concat(date '2024-01-30' + 1), (date '2024-01-30' + interval '1 day')::text
+select (d + 1)::text, d + 1, (d + interval '1 day')::text from (values (date '2024-01-30')) t(d)
+set timezone='Europe/Berlin'
+select date_trunc('month', x)+interval '1 month', x + interval '1 day', x + interval '24 hours', x - interval '1 mon 2 days 03:00' from (values (timestamptz '2022-12-15 00:00+00'), ('2024-03-30 12:00+00')) t(x)
+select x + n * interval '1 day', interval '1 month' + x from (values (timestamptz '2024-03-30 12:00+00', 1), ('2024-10-26 12:00+00', 1)) t(x, n)
+reset timezone
+select '2024-01-01'::timestamp - '2023-01-01'::timestamp between interval '1 day' and interval '2 years' a, '2024-01-01'::timestamp - '2023-01-01'::timestamp between '1 day' and '9 days' b
+select a - b between '1 day' and '9 days', a-b > '1 day', a - b in (interval '24 hours', '2 days'), (a-b)*2, (a-b)/2, coalesce(a-b, interval '1 day'), extract(day from coalesce(a-b, interval '1 day')) from (values (timestamp '2024-01-03', timestamp '2024-01-01')) t(a,b)
+select extract(second from interval '1 day 02:03:04.567'), extract(milliseconds from interval '1 min 1.5 sec'), extract(epoch from interval '1 year 2 months 3 days 04:05:06.7'), extract(century from interval '250 years'), extract(decade from interval '25 years'), extract(quarter from interval '7 months'), extract(hour from interval '49 hours'), extract(month from interval '14 months')
+select date_part('second', timestamp '2024-01-01 01:02:03.456'), date_part('milliseconds', timestamp '2024-01-01 01:02:03.456'), date_part('century', timestamp '1999-01-01'), extract(millennium from date '2001-01-01'), date_part('epoch', interval '1 day')
+select i from (values (interval '1 month'), ('29 days'), ('31 days'), ('720 hours 1 sec')) t(i) order by i
+select interval '30 days' = interval '1 month', interval '1 month' < i from (values (interval '31 days')) t(i)
+select timestamp '2024-07-01 3:04 pm', timestamp '2024-07-01 12:04:05 AM', '11:30 pm'::time
+select timestamp '2024-07-01 03:04:05 foo'
+select date_trunc('millisecond', timestamp '1969-12-31 23:59:59.9999'), date_trunc('millisecond', x) from (values (timestamp '1969-12-31 23:59:58.123456')) t(x)
+select timestamp '9999-12-31', timestamp '9999-12-31' > now(), date '9999-12-31' + interval '1 day', timestamptz '9999-12-31 00:00+00', timestamp '0001-01-01'
+select age(timestamp '9999-12-31', timestamp '2024-01-01')
+select coalesce(f, 0.1)/2, case when f > 0 then f else 0.5 end / 3 from (values (1.5::float8)) t(f)
+select v, count(*) from (values (1)) s(v) where false group by rollup (v)
+select '2024-01-31'::date + 1, '2024-01-31'::date - 1, d + n from (values (date '2024-01-31', 3)) t(d, n)
+select sum(a - b), avg(a-b), max(a-b) from (values (timestamp '2024-01-03', timestamp '2024-01-01'), ('2024-01-05', '2024-01-01')) t(a,b)
+select timestamptz '2024-03-30 12:00+00' + interval '1 day'
+select generate_series(timestamptz '2024-03-30 12:00+00', timestamptz '2024-04-01 12:00+00', interval '1 day')
+select x, x::int=2, x::int>=2.5, x::int in (2,3) from (values (1.6),(2.7)) v(x)
+select count(*) from (values (timestamp '2024-01-01 22:30'),('2024-01-01 03:00')) t(ts) where ts::time >= '22:00'
+select sum(case when v>1 then 1 else 0.0 end)/count(*) from (values (1),(2),(3)) t(v)
+set timezone='America/New_York'
+select count(*) from (values (timestamptz '2024-03-10 04:30+00'),('2024-03-11 03:30+00'),('2024-03-11 04:30+00')) t(c) where c >= timestamp '2024-03-10 00:00' and c < timestamp '2024-03-11 00:00'
+select timestamptz '2024-07-01 12:00' - timestamp '2024-07-01 10:00', 'epoch'::timestamptz, localtimestamp = now()::timestamp, created_at - created_at::date from (values (timestamptz '2024-03-10 12:30+00')) t(created_at)
+select date '2024-01-01' at time zone 'UTC', timestamptz '2024-07-01 12:00' = date '2024-07-01'
+reset timezone
+select -v as v from (values (1),(2)) t(v) order by v + 0
+select v % 2 as v, count(*) from (values (1),(2),(3)) t(v) group by v % 2, t.v order by abs(t.v)
+select sum(b) as b from (values (1,2),(1,3)) t(a,b) group by a order by sum(b)
+select to_char(d,'Mon') as d from (values (date '2024-04-01'),(date '2024-01-01')) t(d) order by extract(month from d)
+select a as b, b as a from (values (1,2),(3,1)) t(a,b) order by a + 0
+select sum(x), sum(x::int), sum(x::numeric(5,1)) from (values (1.5::float8),(2.25)) t(x)
+select count(distinct c::date), count(distinct c) from (values (timestamp '2024-01-01 01:00'),('2024-01-01 02:00')) t(c)
+select c::date, c, count(*) from (values (timestamp '2024-01-01 01:00'),('2024-01-01 02:00')) t(c) group by c::date, c order by 1, 2
+select c::date, c::text, count(*) from (values (timestamp '2024-01-01 01:00'),('2024-01-01 02:00')) t(c) group by 1, 2 order by 1, 2
+select t < time '12:00', t between time '01:00' and time '03:00', coalesce(t, time '00:00') from (values (time '02:00')) v(t)
+select x from unnest(array[1,2]) as x
+select value from jsonb_array_elements('[1,2]'::jsonb)
+select e->>'x', e.value->>'x' from jsonb_array_elements('[{"x":1}]'::jsonb) e
+select key, value from json_each('{"a":1}')
+select * from unnest(array[1,2], array['a','b','c']) as t(a,b)
+select array[1,2] || null, array[1,2] = '{1,2}', array[1,2] @> '{1}', (array[1,2,3])[-1:], array[1,null] < array[1,2], array_remove(array[1,null], null), array_dims(array[1,2]), coalesce(array_agg(x), '{}') from (values (1)) t(x)
+select x::time, x::date from (values (timestamptz '2024-01-01 22:30+00')) t(x) where x::time > '21:00' and x::date = '2024-01-01'
+select distinct on (2) x from (values (1)) t(x)
+select '5'::text::interval, x::interval from (values ('1 day 02:30'), ('P1DT2H'), ('30')) t(x)
+select 1.5 = '1.54', 1.5 < '1.54', x = '0.1000000001' from (values (0.1)) t(x)
+select round(7) / 2, round(x) / 2 from (values (7)) t(x)
+select array_replace(array[1,1,2], 1, 9)
+select lpad('abc', n), rpad('abc', n) from (values (-1), (2), (5)) t(n)
+select (array_agg(distinct b order by b))[2] from (values (1),(1),(0)) t(b)
+select (array_agg(a order by b desc))[1], (array_agg(b order by a))[1] from (values (1,2),(2,1)) t(a,b)
+select now() < timestamptz '9999-12-31', current_timestamp = now(), localtimestamp = now()::timestamp
+select x from (values (date '2024-01-01'), ('2024-01-02')) t(x) where x < timestamp '9999-12-31'
+select max(timestamptz '2024-02-01 00:00:00+00'), max(timestamp '2024-02-01 00:00:00')
+select extract(week from interval '7 days')
+select count(*) from (values (timestamp '2024-01-01 00:30'), (timestamp '2024-01-01 23:30')) t(ts) where ts::time > '23:00'
+select min(ts::time), max(ts::time) from (values (timestamp '2024-01-01 23:30'), (timestamp '2024-01-02 00:30')) t(ts)
+select count(*) from (values (date '2024-01-10')) t(e) where e - date '2024-01-01' > 3
+select upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper(upper('a'))))))))))))))))))))))
+select ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))
+select * from (select 1 as k, count(*) from (values (1)) t) x where k = 2
+select n from (select count(*) n, 'a' k from (values (1)) t union all select count(*), 'b' from (values (1),(2)) t) x where k = 'b'
+select count(*) from (values (1)) t having (select count(*) from (values (1)) u) > 1
+select 'b' as t, v - 10 as x from (values (1),(2)) g(v) union all select 'a', v from (values (5),(6)) h(v) order by t, x limit 2

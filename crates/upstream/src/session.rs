@@ -22,6 +22,7 @@ use crate::logical::constant_keys::without_constant_keys;
 use crate::logical::counted_sets::with_counted_sets;
 use crate::logical::dependencies::{IndependentPlanner, with_independent_columns};
 use crate::logical::dictionary_numbers::with_dictionary_numbers;
+use crate::logical::estimates::Estimates;
 use crate::logical::float_extrema::with_float_extrema;
 use crate::logical::groups_without_rows::with_groups_without_rows;
 use crate::logical::guarded_arguments::with_guarded_arguments;
@@ -42,19 +43,21 @@ use crate::physical::build_sides::{BuildSides, with_build_sides};
 use crate::physical::constant_counts::with_constant_counts;
 use crate::physical::guards::{with_guarded_conjuncts, with_guarded_operands};
 use crate::physical::limited_sorts::with_limited_sorts;
+use crate::physical::merged_sorts::with_merged_sorts;
 use crate::physical::output_properties::with_true_claims;
 use crate::physical::pushdown_barriers::with_stops;
 use crate::physical::range_frames::with_range_frames;
 use crate::physical::sorted_inputs::with_sorted_inputs;
 use crate::physical::top_groups::with_top_groups;
-use crate::physical::{guards, limited_sorts, output_properties, range_frames, sorted_inputs, top_groups};
+use crate::physical::{guards, limited_sorts, merged_sorts, output_properties, range_frames, sorted_inputs, top_groups};
 
 /// The names of the rules that sessions have for the physical optimizer. None of them changes a result.
-pub const PHYSICAL_RULES: [&str; 10] = [
+pub const PHYSICAL_RULES: [&str; 11] = [
     BuildSides::NAME,
     guards::NAMES[0],
     guards::NAMES[1],
     limited_sorts::NAME,
+    merged_sorts::NAME,
     output_properties::NAMES[0],
     output_properties::NAMES[1],
     range_frames::NAME,
@@ -293,6 +296,13 @@ pub const STEPS: &[Step] = &[
         add: Add::Physical(with_limited_sorts),
     },
     Step {
+        file: "physical/merged_sorts.rs",
+        rules: &[merged_sorts::NAME],
+        needs: "sorts where DataFusion put them, without conditions: it is put after the rule that moves them",
+        guarantees: "sorts of several partitions share no condition that leaves out keys of the merge above",
+        add: Add::Physical(with_merged_sorts),
+    },
+    Step {
         file: "physical/range_frames.rs",
         rules: &[range_frames::NAME],
         needs: "the windows that DataFusion computes while rows arrive",
@@ -333,7 +343,8 @@ pub const STEPS: &[Step] = &[
 pub fn with_mended_planner(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let inner = builder.query_planner().take().unwrap_or_else(|| Arc::new(Plain));
     let inner = Arc::new(IndependentPlanner { inner });
-    builder.with_query_planner(Arc::new(JoinSettings { inner }))
+    let inner = Arc::new(JoinSettings { inner });
+    builder.with_query_planner(Arc::new(Estimates { inner }))
 }
 
 /// Adds all [`STEPS`] and changes settings. Needs [`with_mended_planner`].

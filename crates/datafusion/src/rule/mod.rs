@@ -68,7 +68,7 @@ use crate::scan::CScan;
 
 /// Makes every eligible scan of Parquet files in `plan` cooperative, reading through `engine`.
 ///
-/// Does nothing if `coscan.enabled` is false.
+/// If `coscan.enabled` is false, only filters that are filled during execution are put where they belong.
 ///
 /// # Errors
 /// If an expression of the plan has no type, or a node refuses its new children.
@@ -79,12 +79,21 @@ pub fn rewrite_plan(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let defaults = CoscanOptions::default();
     let options = config.extensions.get::<CoscanOptions>().unwrap_or(&defaults);
-    if !options.enabled {
-        return Ok(plan);
-    }
     let declared = Declared::of(engine);
+    if !options.enabled {
+        return with_placed_filters(plan, &declared);
+    }
     let aside = set_aside(plan, &declared, &|input| in_order(input, &declared, engine, options))?;
     let plan = rewritten(aside.data, engine, options, config)?;
+    if aside.transformed { put_back(plan) } else { Ok(plan) }
+}
+
+fn with_placed_filters(
+    plan: Arc<dyn ExecutionPlan>,
+    declared: &Declared,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let aside = set_aside(plan, declared, &|input| with_placed_filters(input, declared))?;
+    let plan = aside.data.transform_up(placed_filters::by_position)?.data;
     if aside.transformed { put_back(plan) } else { Ok(plan) }
 }
 

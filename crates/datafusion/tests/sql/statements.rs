@@ -99,6 +99,7 @@ const QUERIES: &[(&str, &[&str])] = &[
         &["4"],
     ),
     ("SELECT count(*) FROM l HAVING (SELECT count(*) FROM r) > 9", &[]),
+    ("SELECT 'b' AS t, k - 10 AS x FROM g UNION ALL SELECT 'a', v FROM g ORDER BY t, x LIMIT 2", &["a|1", "a|1"]),
     (
         "SELECT n, m FROM (SELECT count(*) AS n FROM l) AS x LEFT JOIN (SELECT count(*) AS m FROM r) AS y ON false",
         &["6|"],

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, RecordBatch, StringArray, StructArray, UInt64Array, new_empty_array,
+    Array, ArrayRef, AsArray, BinaryArray, RecordBatch, StringArray, StructArray, UInt64Array, new_empty_array,
 };
 use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
@@ -22,7 +22,7 @@ use url::Url;
 
 use super::columns::Columns;
 use super::log::ReadError;
-use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Snapshot, file_meta};
+use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Snapshot, as_in_columns, file_meta};
 
 /// Digits that a double has at least.
 const DIGITS_OF_DOUBLE: u8 = 15;
@@ -65,7 +65,7 @@ pub(super) fn snapshot(
         let values = gathered(&batches, &["partitionValues_parsed", field.name()])?;
         let values =
             values.ok_or_else(|| exec_datafusion_err!("no values of the column {}", field.name()))?;
-        Ok(cast(&without_empty(&values), field.data_type())?)
+        canonical(&cast(&without_empty(&values), field.data_type())?)
     });
     let constants = constants.collect::<Result<Vec<ArrayRef>, ReadError>>()?;
     let listed: HashMap<&Path, &Deletes> = known.map(Snapshot::deletes).unwrap_or_default();
@@ -125,8 +125,27 @@ fn gathered(batches: &[RecordBatch], path: &[&str]) -> Result<Option<ArrayRef>, 
 
 /// Values of a key. An empty text is null, as the format says.
 fn without_empty(values: &ArrayRef) -> ArrayRef {
-    let Some(texts) = values.as_string_opt::<i32>() else { return Arc::clone(values) };
-    Arc::new(texts.iter().map(|text| text.filter(|text| !text.is_empty())).collect::<StringArray>())
+    match values.data_type() {
+        DataType::Utf8 => {
+            let texts = values.as_string::<i32>().iter();
+            Arc::new(texts.map(|text| text.filter(|text| !text.is_empty())).collect::<StringArray>())
+        }
+        DataType::Binary => {
+            let bytes = values.as_binary::<i32>().iter();
+            Arc::new(bytes.map(|bytes| bytes.filter(|bytes| !bytes.is_empty())).collect::<BinaryArray>())
+        }
+        _ => Arc::clone(values),
+    }
+}
+
+/// Values of a key as columns have them.
+fn canonical(values: &ArrayRef) -> Result<ArrayRef, ReadError> {
+    if !values.data_type().is_floating() || values.is_empty() {
+        return Ok(Arc::clone(values));
+    }
+    let of_row = |at| Ok(as_in_columns(ScalarValue::try_from_array(values, at)?));
+    let values = (0..values.len()).map(of_row).collect::<datafusion::common::Result<Vec<_>>>()?;
+    Ok(ScalarValue::iter_to_array(values)?)
 }
 
 /// The bounds of a column that has one value in each file.

@@ -19,7 +19,7 @@ use super::stored::{below, is_of_version, is_true};
 use crate::catalog::database::Reading;
 use crate::field_ids::FieldIdAdapters;
 use crate::place::Root;
-use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Place, Snapshot, file_meta};
+use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Place, Snapshot, as_in_columns, file_meta};
 
 /// A name in a path for a value that is null.
 const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -236,7 +236,7 @@ fn constants(mapping: &Mapping, columns: &Columns, location: &str) -> Result<Vec
             NO_VALUE => ScalarValue::try_from(column.field.data_type())?,
             text => ScalarValue::from(text).cast_to(column.field.data_type())?,
         };
-        found.push((*id, value));
+        found.push((*id, as_in_columns(value)));
     }
     found.sort_by_key(|(id, _)| *id);
     Ok(found)

@@ -25,7 +25,7 @@ use crate::deleted_rows::without_rows;
 use crate::field_ids::{FieldIdAdapters, id_of};
 use crate::options::Wanted;
 use crate::place::Root;
-use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Place, Snapshot, file_meta};
+use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Place, Snapshot, as_in_columns, file_meta};
 use crate::source::{Change, Source};
 
 /// The name of the format in `STORED AS`.
@@ -374,7 +374,7 @@ impl Constants {
             let Some(value) = entry.partition.get(*at) else {
                 return exec_err!("the partition of {} has {} values", entry.path, entry.partition.len());
             };
-            Ok((*id, value.cast_to(data_type)?))
+            Ok((*id, as_in_columns(value.cast_to(data_type)?)))
         };
         self.of_specs[&entry.spec].iter().map(of).collect()
     }

@@ -1,6 +1,6 @@
 //! Rewrites of statements about PostgreSQL's catalogs into a form that the query engine can plan.
 //!
-//! `datafusion-pg-catalog` does most of the rewrites: a correlated subquery in the list of columns becomes NULL, and
+//! `datafusion-pg-catalog` does most of the rewrites: a correlated subquery in the list of columns of a catalog becomes NULL, and
 //! PostgreSQL's operators and casts become those of the query engine. This module does the rest: arrays of
 //! subqueries, correlated subqueries inside expressions, tables of `information_schema`.
 //!
@@ -19,7 +19,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
-use crate::sql::ast::{array_subquery, cast, folded, literal, number, only_column, parsed, text};
+use crate::sql::ast::{array_subquery, cast, folded, literal, nested, number, only_column, parsed, text};
 use crate::sql::{compared, in_rows, information_table, is_own_table, is_without_rows};
 
 static GIVEN: LazyLock<PostgresCompatibilityParser> = LazyLock::new(PostgresCompatibilityParser::new);
@@ -100,6 +100,20 @@ struct Before {
 
 impl VisitorMut for Before {
     type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        // The other rewrites take a subquery in the list of columns for NULL, unless it is in parentheses.
+        if !self.reads {
+            for item in &mut select.projection {
+                if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+                    && matches!(expr, Expr::Subquery(_))
+                {
+                    (*expr, self.changed) = (nested(expr.clone()), true);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         // The other rewrites take the rows of a subquery for an array.
@@ -218,8 +232,8 @@ impl VisitorMut for After {
             {
                 parsed("CAST(NULL AS INT)").ok()
             }
-            Expr::Subquery(query) if says_nothing(query) => Some(Expr::value(Value::Null)),
-            Expr::Subquery(query) => {
+            Expr::Subquery(query) if self.reads && says_nothing(query) => Some(Expr::value(Value::Null)),
+            Expr::Subquery(query) if self.reads => {
                 single(query);
                 None
             }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use arrow_pg::datatypes::df::deserialize_parameters_with_server_types;
 use arrow_pg::datatypes::{PG_OID_ALIAS_KEY, into_pg_type};
 use bytes::Bytes;
+use datafusion::arrow::array::StringArray;
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan, cast, lit};
 use pgwire::api::Type;
@@ -17,7 +19,7 @@ use pgwire::error::PgWireResult;
 use pgwire::messages::extendedquery::Bind;
 
 use super::error::{error, violation};
-use crate::sql::{OID_ARRAY, QueryError, bytea, parameter_position, parameters_of};
+use crate::sql::{OID_ARRAY, QueryError, array_elements, bytea, parameter_position, parameters_of};
 use crate::values::numeric;
 
 /// Maximum number of parameters of a statement, as in PostgreSQL.
@@ -83,7 +85,7 @@ fn own_type(given: &Type) -> Option<DataType> {
         Type::NUMERIC => DataType::Decimal128(38, 10),
         Type::BYTEA => DataType::Binary,
         Type::DATE => DataType::Date32,
-        Type::TIME => DataType::Time64(TimeUnit::Nanosecond),
+        Type::TIME => DataType::Time64(TimeUnit::Microsecond),
         Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
         Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
         Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
@@ -171,9 +173,11 @@ pub(crate) fn values(
     };
     let read_as: Vec<Type> = told.iter().map(read_as).collect();
     let stored = StoredStatement::new(String::new(), (), read_as.iter().cloned().map(Some).collect());
-    // The reader of the other types supports only 28 digits of numerics, one text form of bytes, and no binary JSON.
+    // The reader of the other types supports only 28 digits of numerics, one text form of bytes, and no binary JSON. It
+    // takes the texts "" and "NULL" of an array for NULL.
     let others = bind.parameters.iter().zip(&told).enumerate().map(|(at, (value, told))| match *told {
         Type::NUMERIC | Type::BYTEA | Type::JSON | Type::JSONB | Type::UUID => None,
+        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY if !is_binary(bind, at) => None,
         _ if read_before.contains_key(&at) => None,
         _ if told.name().starts_with('_') && !is_binary(bind, at) => value.as_deref().map(without_spaces),
         _ => value.clone(),
@@ -199,6 +203,7 @@ pub(crate) fn values(
                 (&Type::NUMERIC, false) => numeric::from_text(bytes)?.into(),
                 (&Type::BYTEA, true) => ScalarValue::Binary(Some(bytes.to_vec())).into(),
                 (&Type::BYTEA, false) => ScalarValue::Binary(Some(bytea(text_of(bytes)?)?)).into(),
+                (&Type::TEXT_ARRAY | &Type::VARCHAR_ARRAY, false) => text_array(text_of(bytes)?)?.into(),
                 (of @ (&Type::JSON | &Type::JSONB | &Type::UUID), binary) => {
                     let text = ScalarValue::from(typed_text(of, bytes, binary)?);
                     let to = arrow[at].filter(|to| to.is_string()).unwrap_or(&DataType::Utf8);
@@ -213,6 +218,12 @@ pub(crate) fn values(
 
 fn text_of(bytes: &[u8]) -> PgWireResult<&str> {
     std::str::from_utf8(bytes).map_err(|_| error("22021", "a bound text is not in UTF-8"))
+}
+
+/// An array of texts.
+fn text_array(text: &str) -> PgWireResult<ScalarValue> {
+    let elements = StringArray::from(array_elements(text).map_err(QueryError::from)?);
+    Ok(SingleRowListArrayBuilder::new(Arc::new(elements)).with_nullable(true).build_list_scalar())
 }
 
 /// The text of JSON or of a uuid.
@@ -264,6 +275,14 @@ fn is_binary(bind: &Bind, at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn elements_in_quotes_are_texts() {
+        let list = text_array(r#"{"", "NULL" ,NULL,a b}"#).unwrap();
+        let elements = StringArray::from(vec![Some(""), Some("NULL"), None, Some("a b")]);
+        let expected = SingleRowListArrayBuilder::new(Arc::new(elements)).with_nullable(true);
+        assert_eq!(list, expected.build_list_scalar());
+    }
 
     #[test]
     fn spaces_around_elements_are_ignored() {

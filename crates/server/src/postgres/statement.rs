@@ -9,11 +9,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use coscan_upstream::walk::visit_relations;
-use coscan_upstream::with_options;
+use coscan_upstream::{parse_postgresql, parse_statements, with_options};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
+use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, AlterTableOperation, CloseCursor, CopyOption, CopySource, CopyTarget, DeclareType, FetchDirection,
     RenameTableNameKind, Reset, Set, Statement as Ast, Value,
@@ -75,11 +75,11 @@ pub(crate) async fn read(session: &Arc<Session>, sql: &str) -> Result<Vec<Parsed
 
 fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
     let mut sql = parsable(objects::replaced(sql).unwrap_or(sql));
-    let mut plain = Parser::parse_sql(&PostgreSqlDialect {}, &sql);
+    let mut plain = parse_postgresql(&sql);
     if plain.is_err()
         && let Some(other) = without_collations(&sql)
     {
-        plain = Parser::parse_sql(&PostgreSqlDialect {}, &other);
+        plain = parse_postgresql(&other);
         sql = other.into();
     }
     if let Ok(statements) = &mut plain {
@@ -151,11 +151,7 @@ fn wrapped(statements: Vec<Ast>) -> Vec<Parsed> {
 
 /// Statements of the query engine's own dialect, such as CREATE EXTERNAL TABLE.
 fn own(sql: &str) -> Result<Vec<Parsed>, QueryError> {
-    let parsed = DFParserBuilder::new(sql)
-        .with_dialect(&PostgreSqlDialect {})
-        .build()
-        .and_then(|mut p| p.parse_statements());
-    Ok(parsed?.into_iter().collect())
+    Ok(parse_statements(sql)?)
 }
 
 /// Returns true if a statement reads a relation outside PostgreSQL's catalogs: a table of the session, or a missing

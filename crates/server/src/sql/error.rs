@@ -124,6 +124,10 @@ impl QueryError {
 
     /// A syntax error of this text.
     pub(crate) fn syntax(sql: &str, error: &ParserError) -> Self {
+        if matches!(error, ParserError::RecursionLimitExceeded) {
+            let text = "the statement is nested too deeply: 200 levels of parentheses and subqueries are allowed";
+            return QueryError::other("54001", text);
+        }
         match syntax_error(sql, error) {
             Some((text, place)) => {
                 QueryError::of(Said { text, place: Some(place), ..Said::default() }, "42601")

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use coscan_upstream::parse_postgresql;
 use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Result;
@@ -10,8 +11,6 @@ use datafusion::common::format::{ExplainFormat, ExplainStatementOptions};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{AnalyzeFormatKind, DescribeAlias, Statement as Ast, UtilityOption};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use serde_json::Value;
 
 use super::QueryError;
@@ -106,7 +105,7 @@ pub(super) fn written(sql: &str) -> Option<Statement> {
     if !is_explain {
         return None;
     }
-    let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).ok()?;
+    let mut statements = parse_postgresql(sql).ok()?;
     let only = statements.pop().filter(|_| statements.is_empty())?;
     Some(Statement::Statement(Box::new(only)))
 }
@@ -197,7 +196,7 @@ mod tests {
     use super::*;
 
     fn of(sql: &str) -> std::result::Result<ExplainStatementOptions, QueryError> {
-        let ast = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap().remove(0);
+        let ast = parse_postgresql(sql).unwrap().remove(0);
         let mut statement = Statement::Statement(Box::new(ast));
         read(&mut statement)?;
         let Statement::Explain(explain) = statement else { panic!("{sql}") };

@@ -75,7 +75,7 @@ mod work;
 mod zone;
 
 pub(crate) use columns::{modifier, type_shown};
-pub(crate) use dialect::{bytea, check_collations, compared, in_rows};
+pub(crate) use dialect::{array_elements, bytea, check_collations, compared, in_rows};
 pub use error::{More, QueryError};
 pub(crate) use explain::columns as result_columns;
 pub(crate) use functions::POSTGRES_VERSION;

@@ -54,10 +54,10 @@ pub(super) fn beside(
     operand: &DataType,
     is_left: bool,
 ) -> Result<Option<DataType>, QueryError> {
-    use BinaryOperator::{And, Divide, Minus, Multiply, Or, Plus, StringConcat};
+    use BinaryOperator::{And, ArrowAt, AtArrow, Divide, Minus, Multiply, Or, PGOverlap, Plus, StringConcat};
     Ok(match (op, operand) {
         (And | Or, _) => Some(DataType::Boolean),
-        (StringConcat, DataType::List(_)) => Some(operand.clone()),
+        (StringConcat | AtArrow | ArrowAt | PGOverlap, DataType::List(_)) => Some(operand.clone()),
         (StringConcat, _) => Some(DataType::Utf8),
         (Multiply, DataType::Interval(_)) => Some(DOUBLE),
         (Divide, DataType::Interval(_)) if !is_left => Some(DOUBLE),

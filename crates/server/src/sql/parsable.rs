@@ -10,6 +10,7 @@
 //! | `FETCH c`, `FETCH 5 c` | `FETCH NEXT FROM c`, `FETCH 5 FROM c` |
 //! | `ABORT` | `ROLLBACK` |
 //! | `a BETWEEN SYMMETRIC b AND c` | `a BETWEEN !! b AND c`, with an operator that PostgreSQL has no more |
+//! | `'a'` and `'b'` on the next line | `'ab'` |
 //! | `interval(2) 'a'` | `CAST('a' AS interval(2))`, because the parser would drop the digits |
 
 use std::borrow::Cow;
@@ -27,7 +28,7 @@ const WORDS: [&str; 8] = ["ABORT", "FETCH", "INTERVAL", "ISNULL", "SYMMETRIC", "
 /// The statement in a form that the parser knows.
 pub(crate) fn parsable(sql: &str) -> Cow<'_, str> {
     let upper = sql.to_ascii_uppercase();
-    if ![">-", ">+"].iter().chain(&WORDS).any(|part| upper.contains(part)) {
+    if ![">-", ">+"].iter().chain(&WORDS).any(|part| upper.contains(part)) && !is_continued(sql) {
         return Cow::Borrowed(sql);
     }
     let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location() else {
@@ -48,6 +49,37 @@ pub(crate) fn parsable(sql: &str) -> Cow<'_, str> {
     }
     text.push_str(&sql[done..]);
     Cow::Owned(text)
+}
+
+/// Returns whether a text constant may go on behind a line's end.
+fn is_continued(sql: &str) -> bool {
+    let mut ends = sql.split('\'').skip(1);
+    ends.any(|between| between.contains('\n') && between.trim().is_empty())
+}
+
+/// The text constant that begins with this token and goes on in the next lines. Empty for a token that goes on with another
+/// one.
+fn continued(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
+    let text = |at: usize| match &tokens.get(at)?.token {
+        Token::SingleQuotedString(text) => Some(text.as_str()),
+        _ => None,
+    };
+    let goes_on = |at: usize| {
+        let next = tokens.get(at + 1)?;
+        (tokens[at].span.end.line < next.span.start.line).then(|| text(at + 1)).flatten()
+    };
+    text(at)?;
+    if at > 0 && text(at - 1).is_some() && goes_on(at - 1).is_some() {
+        return Some(String::new());
+    }
+    goes_on(at)?;
+    let mut whole = text(at)?.to_owned();
+    let mut last = at;
+    while let Some(more) = goes_on(last) {
+        whole.push_str(more);
+        last += 1;
+    }
+    Some(format!("'{}'", whole.replace('\'', "''")))
 }
 
 /// A place in a text that only goes on, so that many places take no more time than one.
@@ -79,6 +111,9 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     }
     if (1..=4).any(|by| at >= by && rounded_interval(tokens, at - by).is_some()) {
         return Some(String::new());
+    }
+    if let Some(text) = continued(tokens, at) {
+        return Some(text);
     }
     match &tokens[at].token {
         Token::CustomBinaryOperator(operator) => separate_sign(operator),
@@ -203,6 +238,8 @@ mod tests {
             ("SELECT a>-1, b>+2", "SELECT a> -1, b> +2"),
             ("SELECT a ISNULL, (b)isnull", "SELECT a IS NULL, (b)IS NULL"),
             ("TABLE t", "SELECT * FROM t"),
+            ("SELECT 'a'\n 'it''s'\n\n'c', 'd'", "SELECT 'ait''sc'\n \n\n, 'd'"),
+            ("SELECT 'a' 'b'\n, 'a'\n AS b", "SELECT 'a' 'b'\n, 'a'\n AS b"),
             ("FETCH c; fetch 5 \"C\"", "FETCH NEXT FROM c; fetch 5 FROM \"C\""),
             ("ABORT", "ROLLBACK"),
             ("SELECT interval(2) '1 day', 1", "SELECT CAST('1 day' AS interval(2)) , 1"),

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use coscan_datafusion::{CoscanContext, CoscanOptions, Interrupt, with_url_tables};
 use coscan_tier::{TierUser, Tiers};
-use coscan_upstream::with_options;
+use coscan_upstream::{parse_statements, with_options};
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::DataFusionError;
 use datafusion::common::Result as DataFusionResult;
-use datafusion::common::config::{ConfigOptions, Dialect};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{not_impl_err, plan_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
@@ -266,6 +267,14 @@ impl Drop for Session {
     }
 }
 
+fn only_one(mut statements: Vec<Statement>) -> DataFusionResult<Statement> {
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => Ok(statement),
+        (None, _) => plan_err!("the text has no statement"),
+        _ => not_impl_err!("the text has several statements: send one at a time"),
+    }
+}
+
 /// Waits for a turn in a queue. `setting` names its length in the error.
 async fn within_limit<T>(
     turn: impl Future<Output = T>,
@@ -397,7 +406,7 @@ impl Session {
             super::nesting::check(&sql)?;
             let statement = match explain::written(&sql) {
                 Some(statement) => Ok(statement),
-                None => state.sql_to_statement(&sql, &Dialect::PostgreSQL),
+                None => parse_statements(&sql).and_then(only_one),
             };
             let statement = statement.map_err(|error| match &error {
                 DataFusionError::SQL(parser, _) => QueryError::syntax(&sql, parser),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::Result;
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast::{DataType as Named, ExactNumberInfo};
+use datafusion::sql::sqlparser::ast::{DataType as Named, ExactNumberInfo, TimezoneInfo};
 use datafusion_pg_catalog::pg_catalog::oid_type_planner::PgOidTypePlanner;
 
 /// The types of object names, which are texts, and of single letters. `datafusion-pg-catalog` knows the other types
@@ -24,6 +24,10 @@ impl TypePlanner for CatalogTypes {
                 ExactNumberInfo::Precision(digits) if *digits <= 24 => DataType::Float32,
                 _ => DataType::Float64,
             };
+            return Ok(Some(Arc::new(Field::new("", of, true))));
+        }
+        if let Named::Time(None | Some(6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) = named {
+            let of = DataType::Time64(TimeUnit::Microsecond);
             return Ok(Some(Arc::new(Field::new("", of, true))));
         }
         let name = named.to_string().to_ascii_lowercase();

@@ -4,9 +4,11 @@
 //!
 //! - for TRY_CAST: `TRY_CAST(x AS INT) <> 5` is null where x does not fit, and `x <> 5` is true;
 //! - for casts of decimals that drop digits: `CAST(x AS INT) = 1` holds for 1.2, and `x = 1` does not;
+//! - for casts that keep no order, of timestamps to times of the day and of numbers to truth values, also where bounds of a column
+//!   are cast: `CAST(at AS TIME) > '23:00'` skips row groups, and `min(CAST(at AS TIME))` is the cast of a bound;
 //! - for times in a coarser unit than the constant, of which digits are dropped: x < 12.5 ms holds for 12 ms, and `x < 12` does not.
 //!
-//! The first two, and the third where equality is asked for, become functions, which stay where they are. A time that is less than
+//! The first three, and the fourth where equality is asked for, become functions, which stay where they are. A time that is less than
 //! the constant, or greater, becomes a comparison with the next lower constant of its own unit.
 
 use std::sync::Arc;
@@ -97,8 +99,19 @@ impl Comparisons<'_> {
             Expr::Between(_) | Expr::InList(_) => {
                 expr.map_children(|operand| Ok(self.with_digits_dropped(operand)))
             }
+            Expr::Cast(Cast { expr: ref of, ref field }) if self.keeps_no_order(of, field.data_type()) => {
+                Ok(Transformed::yes(lasting(expr)))
+            }
             expr => Ok(Transformed::no(expr)),
         }
+    }
+
+    fn keeps_no_order(&self, of: &Expr, to: &DataType) -> bool {
+        of.get_type(self.schema).is_ok_and(|of| match to {
+            DataType::Time32(_) | DataType::Time64(_) => matches!(of, DataType::Timestamp(..)),
+            DataType::Boolean => of.is_numeric(),
+            _ => false,
+        })
     }
 
     fn comparison(&self, left: Expr, op: Operator, right: Expr) -> Result<Transformed<Expr>> {

@@ -5,6 +5,7 @@ pub(crate) mod constant_keys;
 pub(crate) mod counted_sets;
 pub(crate) mod dependencies;
 pub(crate) mod dictionary_numbers;
+pub(crate) mod estimates;
 pub(crate) mod float_extrema;
 pub(crate) mod groups_without_rows;
 pub(crate) mod guarded_arguments;

@@ -1,12 +1,12 @@
 //! Arguments of `generate_series` and `range` in FROM.
 //!
-//! DataFusion 55 takes literals of bigint only. It refuses `1::smallint`, and takes an argument whose computation fails for no
+//! DataFusion 55 takes literals of bigint and of times in nanoseconds only. It refuses `1::smallint`, and takes an argument whose computation fails for no
 //! literal. Here arguments are computed, so that their errors are those of the computation, and integers become bigint.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::datatypes::{DataType, Schema, TimeUnit};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{Session, TableFunction, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -55,10 +55,11 @@ fn computed(expr: &Expr, session: &dyn Session) -> Result<Expr> {
             ScalarValue::try_from_array(&planned.evaluate(&row)?.into_array(1)?, 0)?
         }
     };
-    let value = match value.data_type().is_integer() {
-        true if value.is_null() => ScalarValue::Null,
-        true => value.cast_to(&DataType::Int64)?,
-        false => value,
+    let value = match value.data_type() {
+        of if of.is_integer() && value.is_null() => ScalarValue::Null,
+        of if of.is_integer() => value.cast_to(&DataType::Int64)?,
+        DataType::Timestamp(_, zone) => value.cast_to(&DataType::Timestamp(TimeUnit::Nanosecond, zone))?,
+        _ => value,
     };
     Ok(Expr::Literal(value, None))
 }

@@ -17,7 +17,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use super::node_rule::NodeRule;
 
 /// DataFusion's rule that moves sorts.
-const MOVES_SORTS: &str = "EnsureRequirements";
+pub(crate) const MOVES_SORTS: &str = "EnsureRequirements";
 
 pub(crate) const NAME: &str = "limited_sorts";
 

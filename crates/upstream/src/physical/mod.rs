@@ -4,6 +4,7 @@ pub(crate) mod build_sides;
 pub(crate) mod constant_counts;
 pub(crate) mod guards;
 pub(crate) mod limited_sorts;
+pub(crate) mod merged_sorts;
 mod node_rule;
 pub(crate) mod output_properties;
 pub(crate) mod pushdown_barriers;

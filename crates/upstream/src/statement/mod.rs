@@ -14,6 +14,7 @@
 
 mod all_columns;
 mod counted_sets;
+mod dialect;
 mod grouping_sets;
 mod known;
 mod like_subqueries;
@@ -31,6 +32,7 @@ mod using;
 mod with_options;
 
 pub use counted_sets::COUNTED_ROWS;
+pub use dialect::{parse_postgresql, parse_statements};
 pub use mend::mend_statement;
 pub use plan::{MIXED_NUMBERS, PlainSql, execute_logical_plan, sql, statement_to_plan};
 pub use repeated::REPEATED;

@@ -14,14 +14,12 @@ use crate::sql::ast::{
 };
 
 /// Functions that have another name in the query engine.
-const RENAMED: [(&str, &str); 8] = [
-    ("array_remove", "array_remove_all"),
+const RENAMED: [(&str, &str); 6] = [
+    ("array_replace", "array_replace_all"),
     ("ceiling", "ceil"),
     ("current_catalog", "current_database"),
     ("every", "bool_and"),
     ("sign", "signum"),
-    ("statement_timestamp", "now"),
-    ("transaction_timestamp", "now"),
     ("variance", "var_samp"),
 ];
 
@@ -158,6 +156,7 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
                 None => either(names_hours(field), within_hours, beyond),
             })
         }
+        ("now" | "current_timestamp" | "statement_timestamp" | "transaction_timestamp", []) => Some(now()),
         ("date_part", [field, time]) if text(field).is_some_and(has_fraction_or_is_lacking) => {
             let field = DateTimeField::Custom(Ident::new(text(field)?));
             Some(Expr::Extract { field, syntax: ExtractSyntax::From, expr: Box::new((*time).clone()) })
@@ -188,13 +187,30 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
             let has_row = over(vec![boolean(true), by.clone(), boolean(false)]);
             Some(either(has_row, over(vec![of, by]), default))
         }
+        ("lpad" | "rpad", [of, length, by @ ..]) if !is_literal(length) => {
+            let length = call("greatest", vec![(*length).clone(), number("0")]);
+            Some(call(&name, [vec![(*of).clone(), length], by.iter().map(|by| (*by).clone()).collect()].concat()))
+        }
         ("mod", [of, by]) => {
             let (of, by) = (nested((*of).clone()), nested((*by).clone()));
             Some(nested(binary(of, BinaryOperator::Modulo, by)))
         }
         ("gen_random_uuid", []) => Some(call("uuid_text", vec![call("uuid", Vec::new())])),
         ("date", [time]) => Some(cast((*time).clone(), DataType::Date)),
+        // Bounds of dimensions, such as `[1:3]`. The query engine has a list of lengths.
+        ("array_dims", [of]) => {
+            let lengths = call("array_dims", vec![(*of).clone()]);
+            let lengths = call("array_to_string", vec![lengths, literal("][1:")]);
+            let begun = binary(literal("[1:"), BinaryOperator::StringConcat, lengths);
+            Some(nested(binary(begun, BinaryOperator::StringConcat, literal("]"))))
+        }
         // An empty array has no dimension.
+        ("array_ndims", [of]) => {
+            let has_elements =
+                binary(call("cardinality", vec![(*of).clone()]), BinaryOperator::Gt, number("0"));
+            let count = call("array_ndims", vec![(*of).clone()]);
+            Some(either(has_elements, count, Expr::value(Value::Null)))
+        }
         ("array_length", [of, dimension]) => {
             let length = call("array_length", vec![(*of).clone(), (*dimension).clone()]);
             Some(call("nullif", vec![length, number("0")]))
@@ -235,10 +251,16 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
     }
 }
 
+/// The time at which the statement began, in microseconds.
+fn now() -> Expr {
+    cast(call("now", Vec::new()), DataType::Timestamp(Some(6), TimezoneInfo::WithTimeZone))
+}
+
 /// The replacement of a word without parentheses: times on the session's clock.
 pub(super) fn word(name: &str) -> Option<Expr> {
-    let here = || call("to_local_time", vec![call("now", Vec::new())]);
+    let here = || cast(call("now", Vec::new()), DataType::Timestamp(Some(6), TimezoneInfo::None));
     match name {
+        "current_timestamp" => Some(now()),
         "localtimestamp" => Some(here()),
         "localtime" => Some(cast(here(), DataType::Time(None, TimezoneInfo::None))),
         "current_catalog" => Some(call("current_database", Vec::new())),
@@ -254,12 +276,27 @@ pub(super) fn like(of: &Expr, constant: &Expr) -> Expr {
         {
             cast(constant.clone(), data_type.clone())
         }
+        // Beside numbers with an exponent, others have one, too.
+        Expr::Cast { data_type: of @ (DataType::DoublePrecision | DataType::Double(_) | DataType::Real), .. }
+            if is_number(constant) =>
+        {
+            cast(constant.clone(), of.clone())
+        }
+        Expr::Interval(_) => text(constant).map_or_else(|| constant.clone(), interval),
         _ => constant.clone(),
     }
 }
 
 fn negative(digits: &str) -> Expr {
     nested(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(digits)) })
+}
+
+/// Returns whether an expression is a number as written.
+fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => is_number(expr),
+        expr => matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(..), .. })),
+    }
 }
 
 /// Returns whether an expression is written as a time.
@@ -307,7 +344,8 @@ fn names_hours(unit: &Expr) -> Expr {
     }
 }
 
-fn either(condition: Expr, then: Expr, otherwise: Expr) -> Expr {
+/// One of two values.
+pub(super) fn either(condition: Expr, then: Expr, otherwise: Expr) -> Expr {
     nested(Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),

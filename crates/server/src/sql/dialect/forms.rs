@@ -7,13 +7,13 @@ use coscan_upstream::walk::{visit_expressions, visit_expressions_mut};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, DateTimeField, Distinct, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval, ObjectName, Query, Select,
-    SelectItem, Statement, TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
-    VisitorMut,
+    SelectItem, SetExpr, Statement, TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
+    Values, VisitorMut,
 };
 
-use super::calls::{as_number, called, word};
+use super::calls::{as_number, called, like, word};
 use super::interval::{in_words, interval};
-use super::{arrays, fetch, operators, ordered_lists, rows, sample};
+use super::{arrays, casts, fetch, operators, ordered_lists, rows, sample};
 use crate::sql::QueryError;
 use crate::sql::ast::{binary, call, cast, has_parameter, is_outer, literal, nested, text};
 use crate::sql::functions::with_backslashes;
@@ -54,6 +54,10 @@ impl VisitorMut for Forms {
     type Break = QueryError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
+        casts::tell_apart(query);
+        if let SetExpr::Values(values) = query.body.as_mut() {
+            with_types(values);
+        }
         if let Some(fetch) = query.fetch.take()
             && let Err(error) = fetch::fetch(query, fetch)
         {
@@ -235,6 +239,10 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             };
             None
         }
+        Expr::InList { list, .. } => {
+            with_type(&mut list.iter_mut().collect::<Vec<_>>());
+            None
+        }
         // The query engine does not read text constants beside a difference of times here.
         Expr::Between { expr, negated, low, high }
             if matches!(**expr, Expr::BinaryOp { op: BinaryOperator::Minus, .. })
@@ -342,6 +350,27 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             other => other,
         },
     })
+}
+
+/// Gives text constants in a column of VALUES the type that another row states.
+fn with_types(values: &mut Values) {
+    let columns = values.rows.first().map_or(0, |row| row.content.len());
+    for column in 0..columns {
+        let items = values.rows.iter_mut().filter_map(|row| row.content.get_mut(column));
+        with_type(&mut items.collect::<Vec<_>>());
+    }
+}
+
+fn is_typed(expr: &Expr) -> bool {
+    matches!(expr, Expr::Cast { .. } | Expr::TypedString(_) | Expr::Interval(_))
+}
+
+/// Gives text constants in such a list the type that another item states.
+fn with_type(items: &mut [&mut Expr]) {
+    let typed = items.iter().find(|item| text(item).is_none() && is_typed(item)).map(|item| (**item).clone());
+    if let Some(typed) = typed {
+        items.iter_mut().for_each(|item| **item = like(&typed, item));
+    }
 }
 
 /// Gives times PostgreSQL's microseconds. The query engine's times of nanoseconds end in the year 2262.
@@ -541,13 +570,14 @@ mod tests {
             ("SELECT a COLLATE \"C\" FROM t", "SELECT a FROM t"),
             ("SELECT '1 day 02:00:00'::interval", "SELECT INTERVAL '1 day 02 hours 00 minutes 00 seconds'"),
             ("SELECT interval '1 day'", "SELECT INTERVAL '1 day'"),
-            ("SELECT localtimestamp", "SELECT to_local_time(now())"),
+            ("SELECT localtimestamp", "SELECT CAST(now() AS TIMESTAMP(6))"),
             ("SELECT ceiling(a), mod(a, 2) FROM t", "SELECT ceil(a), ((a) % (2)) FROM t"),
             ("SELECT n FROM generate_series(1, 2) n", "SELECT n FROM generate_series(1, 2) AS n (n)"),
             (
                 "SELECT * FROM generate_series(1, 2)",
                 "SELECT * FROM generate_series(1, 2) AS generate_series (generate_series)",
             ),
+            ("SELECT x FROM unnest(ARRAY[1]) AS x", "SELECT x FROM UNNEST(ARRAY[1]) AS x (x)"),
             ("SELECT generate_series(1, 2)", "SELECT unnest(generate_series(1, 2)) AS generate_series"),
         ] {
             let told = translated(sql).unwrap();

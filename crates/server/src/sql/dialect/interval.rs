@@ -18,7 +18,7 @@ pub(super) fn interval(given: &str) -> Expr {
 
 /// The same interval in words that the query engine reads. `None` if the engine reads the text itself, or if the
 /// text is invalid.
-pub(super) fn in_words(text: &str) -> Option<String> {
+pub(crate) fn in_words(text: &str) -> Option<String> {
     let text = text.trim();
     if let Some(rest) = text.strip_prefix('P') {
         return iso(rest);

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::functions::datetime::{current_date, now, to_local_time};
+use datafusion::functions::datetime::{current_date, now};
 use datafusion::logical_expr::{Expr, cast, lit};
 
 use super::bytes::bytea;
@@ -32,10 +32,11 @@ pub(super) fn read(
             let text = format!("\"{text}\" is out of range for type {of}");
             Err(DataFusionError::External(Box::new(QueryError::other("22003", text))))
         }
-        DataType::List(_)
-            if !may_be_wrong && text.trim().starts_with('{') && elements(text.trim()).is_none() =>
-        {
-            let text = format!("\"{text}\" is no list of one dimension: other lists are not supported");
+        DataType::List(_) if !may_be_wrong && elements(text.trim()).is_none() => {
+            let text = match text.trim().starts_with('{') {
+                true => format!("\"{text}\" is no list of one dimension: other lists are not supported"),
+                false => format!("malformed array literal: \"{text}\""),
+            };
             Err(DataFusionError::External(Box::new(QueryError::other("22P02", text))))
         }
         DataType::Timestamp(..) if !may_be_wrong && has_unknown_end(text) => {
@@ -130,8 +131,12 @@ fn value(text: &str, to: &DataType, config: &ConfigOptions) -> Option<Expr> {
             Some(cast(lit(in_full(&text).unwrap_or(text)), to.clone()))
         }
         DataType::Timestamp(_, zone) => Some(match word(text)? {
+            Word::Epoch if zone.is_some() => cast(lit("1970-01-01T00:00:00Z"), to.clone()),
             Word::Epoch => cast(lit("1970-01-01T00:00:00"), to.clone()),
-            Word::Now if zone.is_none() => cast(to_local_time().call(vec![now()]), to.clone()),
+            Word::Now if zone.is_none() => {
+                let session = config.execution.time_zone.as_deref().unwrap_or("+00:00");
+                cast(in_zone().call(vec![lit(session), now()]), to.clone())
+            }
             Word::Now => cast(now(), to.clone()),
             Word::Day(days) => cast(day(days), to.clone()),
             Word::Text(text) => cast(lit(text), to.clone()),

@@ -5,6 +5,7 @@
 //! | `arrays` | comparisons with ANY and ALL of an array, `ARRAY(SELECT ...)` |
 //! | `fetch` | FETCH FIRST, limits that are no integers |
 //! | `forms` | clauses and expressions: SIMILAR TO, COLLATE, intervals with a clock, casts to JSON, numbers with an exponent |
+//! | `casts` | aggregates and keys that differ only in casts |
 //! | `calls` | calls of functions with other names, arguments or types |
 //! | `names` | PostgreSQL's names for columns without a name; several columns with equal names |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
@@ -19,7 +20,7 @@
 //! | `unions` | text constants in UNION |
 //! | `date_sums` | sums of dates and intervals in the result |
 //! | `ordered_lists` | lists of the rows of an ordered subquery |
-//! | `whole_rows` | whole rows as JSON |
+//! | `whole_rows` | whole rows as JSON; the value of a function in FROM |
 //! | `plain_texts` | casts of JSON and of uuids to text |
 //! | `each` | calls such a change for each expression of a plan |
 //! | `outer_aggregates` | aggregates of columns of the query around a subquery |
@@ -32,6 +33,7 @@ mod arrays;
 mod averages;
 mod bytes;
 mod calls;
+mod casts;
 mod date_sums;
 mod each;
 mod fetch;
@@ -66,6 +68,7 @@ pub(crate) use averages::Averages;
 pub(crate) use bytes::bytea;
 pub(crate) use date_sums::with_timestamps;
 pub(crate) use forms::check_collations;
+pub(crate) use interval::in_words;
 pub(crate) use numbers::Numbers;
 pub(crate) use outer_aggregates::check_outer_aggregates;
 pub(crate) use plain_texts::with_plain_texts;

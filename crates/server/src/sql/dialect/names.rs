@@ -8,10 +8,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 use coscan_upstream::REPEATED as MARK;
+use coscan_upstream::walk::visit_expressions;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Distinct, Expr, Ident, OrderBy, OrderByKind,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind,
     Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField,
 };
 
@@ -19,8 +22,18 @@ use crate::sql::ast::{folded, is_all, number};
 
 /// Names the columns of a query.
 pub(super) fn name_columns(query: &mut Query) {
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by
+    {
+        keep_from_order(select, order);
+    }
+    name_inner(query);
+}
+
+/// Names the columns of a subquery.
+fn name_inner(query: &mut Query) {
     if let Some(with) = &mut query.with {
-        with.cte_tables.iter_mut().for_each(|table| name_columns(&mut table.query));
+        with.cte_tables.iter_mut().for_each(|table| name_inner(&mut table.query));
     }
     body(&mut query.body, query.order_by.as_mut());
 }
@@ -28,12 +41,39 @@ pub(super) fn name_columns(query: &mut Query) {
 fn body(of: &mut SetExpr, order: Option<&mut OrderBy>) {
     match of {
         SetExpr::Select(of) => select(of, order),
-        SetExpr::Query(query) => name_columns(query),
+        SetExpr::Query(query) => name_inner(query),
         SetExpr::SetOperation { left, right, .. } => {
             body(left, None);
             body(right, None);
         }
         _ => {}
+    }
+}
+
+/// Renames columns of the result whose names ORDER BY has in an expression. There, they are names of the columns of tables:
+/// `SELECT -v AS v FROM t ORDER BY v + 0` is ordered by `t.v`. In the query engine they would be those of the result.
+fn keep_from_order(select: &mut Select, order: &mut [OrderByExpr]) {
+    if matches!(select.distinct, Some(Distinct::Distinct)) || select.projection.iter().any(is_all) {
+        return;
+    }
+    let mut names = HashSet::new();
+    for by in order.iter().filter(|by| !matches!(by.expr, Expr::Identifier(_))) {
+        let ControlFlow::Continue(()) = visit_expressions(&by.expr, |expr| {
+            if let Some(name) = column_name(expr) {
+                names.insert(name);
+            }
+            ControlFlow::<Infallible>::Continue(())
+        });
+    }
+    for (at, item) in select.projection.iter_mut().enumerate() {
+        let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
+        let name = folded(alias);
+        if !names.contains(&name) || column_name(expr).as_ref() == Some(&name) {
+            continue;
+        }
+        let is_it = |by: &Expr| matches!(by, Expr::Identifier(by) if folded(by) == name);
+        order.iter_mut().filter(|by| is_it(&by.expr)).for_each(|by| by.expr = number(at + 1));
+        *alias = Ident::with_quote('"', format!("{name}{MARK}{}", at + 1));
     }
 }
 
@@ -55,6 +95,7 @@ fn select(select: &mut Select, order: Option<&mut OrderBy>) {
         };
         let column = named.is_none() && column_name(&expr).is_some();
         let (name, of_column) = match &named {
+            Some(alias) if alias.value.contains(MARK) => continue,
             Some(alias) => (folded(alias), false),
             None => figured(&expr),
         };
@@ -94,7 +135,7 @@ fn table(of: &mut TableWithJoins) {
 
 fn factor(of: &mut TableFactor) {
     match of {
-        TableFactor::Derived { subquery, .. } => name_columns(subquery),
+        TableFactor::Derived { subquery, .. } => name_inner(subquery),
         TableFactor::NestedJoin { table_with_joins, .. } => table(table_with_joins),
         _ => {}
     }

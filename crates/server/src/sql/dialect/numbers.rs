@@ -16,6 +16,8 @@ use crate::sql::functions::{SCALE_MAX, float_quotient, product, quotient};
 
 /// Functions whose result is one of their arguments.
 const CHOICES: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
+/// Aggregates whose result is a number of the same kind as their argument.
+const SAME: [&str; 3] = ["max", "min", "sum"];
 
 /// The planner of such operations.
 #[derive(Debug)]
@@ -52,20 +54,29 @@ impl ExprPlanner for Numbers {
     }
 }
 
-/// The type of an operand. The query engine takes a choice between a decimal and a floating-point number for a decimal
-/// here, and makes it a floating-point number later.
+/// The type of an operand. The query engine knows that of a choice between numbers of several types only later.
 fn type_of(of: &Expr, schema: &DFSchema) -> Result<DataType> {
-    let known = of.get_type(schema)?;
     let choices: Vec<&Expr> = match of {
         Expr::ScalarFunction(of) if CHOICES.contains(&of.func.name()) => of.args.iter().collect(),
+        Expr::AggregateFunction(of) if SAME.contains(&of.func.name()) => of.params.args.iter().take(1).collect(),
         Expr::Case(of) => {
             let results = of.when_then_expr.iter().map(|(_, then)| then.as_ref());
             results.chain(of.else_expr.as_deref()).collect()
         }
-        _ => return Ok(known),
+        _ => return of.get_type(schema),
     };
-    let floating = choices.iter().any(|of| type_of(of, schema).is_ok_and(|of| of.is_floating()));
-    Ok(if floating { DataType::Float64 } else { known })
+    let known = of.get_type(schema)?;
+    if !known.is_numeric() {
+        return Ok(known);
+    }
+    let types: Vec<DataType> = choices.iter().filter_map(|of| type_of(of, schema).ok()).collect();
+    let floating = types.iter().any(DataType::is_floating);
+    let scale = types.iter().filter_map(|of| digits(of).flatten()).max();
+    Ok(match scale {
+        _ if floating => DataType::Float64,
+        Some(scale) if !known.is_decimal() => DataType::Decimal128(38, scale),
+        _ => known,
+    })
 }
 
 /// Returns whether a divisor is a constant that is not zero.

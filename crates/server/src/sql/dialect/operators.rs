@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, DataType, Expr, Subscript, UnaryOperator};
 
-use crate::sql::ast::{binary, call, literal, nested, number, text};
+use super::calls::either;
+use crate::sql::ast::{binary, call, is_parameter, literal, nested, number, text};
 
 /// An index beyond every array.
 const BEYOND: &str = "2147483647";
@@ -24,9 +25,6 @@ pub(super) fn replaced(expr: &mut Expr) -> Option<Expr> {
             })
         }
         Expr::BinaryOp { left, op, right } => match op {
-            BinaryOperator::PGOverlap => {
-                Some(call("array_has_any", vec![left.as_ref().clone(), right.as_ref().clone()]))
-            }
             BinaryOperator::PGStartsWith => {
                 Some(call("starts_with", vec![left.as_ref().clone(), right.as_ref().clone()]))
             }
@@ -46,11 +44,11 @@ pub(super) fn replaced(expr: &mut Expr) -> Option<Expr> {
         Expr::CompoundFieldAccess { access_chain, .. } => {
             for access in access_chain {
                 match access {
-                    AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
-                        lower_bound.get_or_insert_with(|| number("1"));
-                        upper_bound.get_or_insert_with(|| number(BEYOND));
-                    }
                     // The query engine counts negative places from the end.
+                    AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
+                        at_least("1", lower_bound.get_or_insert_with(|| number("1")));
+                        at_least("0", upper_bound.get_or_insert_with(|| number(BEYOND)));
+                    }
                     AccessExpr::Subscript(Subscript::Index { index }) if !is_place(index) => {
                         *index = call("greatest", vec![index.clone(), number("0")]);
                     }
@@ -174,9 +172,17 @@ pub(super) fn change_pattern(pattern: &mut Expr) {
     }
 }
 
+/// Replaces a bound of a slice that is below the least one. NULL stays.
+fn at_least(least: &str, bound: &mut Expr) {
+    if !is_place(bound) {
+        let is_below = binary(nested(bound.clone()), BinaryOperator::Lt, number(least));
+        *bound = either(is_below, number(least), bound.clone());
+    }
+}
+
 /// Returns whether an index is a constant that is not negative, or the name of a field.
 fn is_place(index: &Expr) -> bool {
-    matches!(index, Expr::Value(_))
+    matches!(index, Expr::Value(_)) && !is_parameter(index)
 }
 
 fn minus_one() -> Expr {

@@ -1,15 +1,19 @@
 //! Functions that return rows, in a list of columns and in FROM: the name of their column, arguments that are not
 //! constants, WITH ORDINALITY.
 //!
+//! A function in FROM that returns values has one column. Its alias is the name of that column, too; `json_array_elements`
+//! and its like call the column `value`. The alias then means the value where no column has that name (`whole_rows`).
+//!
 //! The query engine's `generate_series` in FROM takes constants and makes its rows one by one. With other arguments,
 //! and with ordinality, the function becomes a subquery that makes a list and unnests it.
 
 use std::ops::ControlFlow;
 
+use coscan_upstream::REPEATED as MARK;
 use coscan_upstream::walk::visit_expressions;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, Value, ValueWithSpan,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr,
+    TableAlias, TableAliasColumnDef, TableFactor, Value, ValueWithSpan,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -21,7 +25,7 @@ use crate::sql::QueryError;
 use crate::sql::ast::{call, literal, text};
 use crate::sql::functions::{ALL_MATCHES, SPLIT_PARTS};
 
-/// Functions that return rows, whose column has the function's name, and the query engine's list functions for them.
+/// Functions that return rows, and the query engine's list functions for them.
 const ROWS_OF: [(&str, &str); 11] = [
     ("generate_series", "generate_series"),
     ("string_to_table", "string_to_array"),
@@ -36,7 +40,31 @@ const ROWS_OF: [(&str, &str); 11] = [
     ("unnest", "unnest"),
 ];
 
+/// Functions that return rows of a name and a value, and the query engine's list functions for them.
+const PAIRS_OF: [(&str, [&str; 2]); 4] = [
+    ("json_each", ["json_keys", "json_values"]),
+    ("json_each_text", ["json_keys", "json_value_texts"]),
+    ("jsonb_each", ["jsonb_keys", "jsonb_values"]),
+    ("jsonb_each_text", ["jsonb_keys", "jsonb_value_texts"]),
+];
+
 const SERIES: &str = "generate_series";
+
+/// The name of the columns of the subqueries that are made here, before a number.
+const ELEMENT: &str = "element ";
+
+/// The names that the columns of a function have without an alias of their own. Other columns have the name of the
+/// function or of its alias.
+fn own_columns(function: &str) -> &'static [&'static str] {
+    match function {
+        "json_array_elements"
+        | "json_array_elements_text"
+        | "jsonb_array_elements"
+        | "jsonb_array_elements_text" => &["value"],
+        function if PAIRS_OF.iter().any(|(pairs, _)| *pairs == function) => &["key", "value"],
+        _ => &[],
+    }
+}
 
 /// The rows of a list, which are JSON again for some functions.
 pub(super) fn unnested(function: &str, list: Expr) -> Expr {
@@ -135,43 +163,36 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
             (name.to_string().to_ascii_lowercase(), args, alias, *with_ordinality)
         }
         TableFactor::UNNEST { alias, array_exprs, with_ordinality, with_offset: false, .. } => {
-            let [array] = &array_exprs[..] else {
-                return match with_ordinality {
-                    true => Err(QueryError::unsupported("WITH ORDINALITY takes the elements of one array")),
-                    false => Ok(()),
-                };
-            };
-            if *with_ordinality || !is_constant(array) {
-                *factor = subquery("unnest", &list_of(array), alias.take(), *with_ordinality)?;
+            match &array_exprs[..] {
+                [array] if !*with_ordinality && is_constant(array) => {
+                    *alias = Some(with_columns("unnest", 1, alias.take()));
+                }
+                arrays => {
+                    let lists: Vec<String> = arrays.iter().map(list_of).collect();
+                    *factor = subquery("unnest", &lists, alias.take(), *with_ordinality)?;
+                }
             }
             return Ok(());
         }
         _ => return Ok(()),
     };
+    if let Some((_, lists)) = PAIRS_OF.into_iter().find(|(pairs, _)| *pairs == name) {
+        let lists = lists.map(|of_list| format!("{of_list}({})", listed(list)));
+        *factor = subquery(&name, &lists, alias.take(), numbered)?;
+        return Ok(());
+    }
     let Some((_, of_list)) = ROWS_OF.into_iter().find(|(rows, _)| *rows == name) else {
-        let columns: Option<[&str; 2]> = match name.as_str() {
-            "json_each" => Some(["json_keys", "json_values"]),
-            "json_each_text" => Some(["json_keys", "json_value_texts"]),
-            "jsonb_each" => Some(["jsonb_keys", "jsonb_values"]),
-            "jsonb_each_text" => Some(["jsonb_keys", "jsonb_value_texts"]),
-            _ => None,
-        };
-        return match (columns, numbered) {
-            (Some(columns), false) => {
-                *factor = each(&name, columns, &listed(list), alias.take())?;
-                Ok(())
-            }
-            (_, true) => Err(QueryError::unsupported(format!("WITH ORDINALITY of {name} is not supported"))),
-            _ => Ok(()),
+        return match numbered {
+            true => Err(QueryError::unsupported(format!("WITH ORDINALITY of {name} is not supported"))),
+            false => Ok(()),
         };
     };
     if name != SERIES {
-        let list = match (of_list, &list[..]) {
-            ("unnest", [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))]) => list_of(array),
-            ("unnest", _) => return Err(QueryError::unsupported("unnest takes one array")),
-            (of_list, _) => format!("{of_list}({})", listed(list)),
+        let lists: Vec<String> = match of_list {
+            "unnest" => list.iter().map(list_of_argument).collect(),
+            of_list => vec![format!("{of_list}({})", listed(list))],
         };
-        *factor = subquery(&name, &list, alias.take(), numbered)?;
+        *factor = subquery(&name, &lists, alias.take(), numbered)?;
         return Ok(());
     }
     let mut args: Vec<&mut Expr> = list
@@ -210,13 +231,10 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
         }
     }
     if constant && !numbered {
-        let alias = alias.get_or_insert_with(|| named(SERIES));
-        if alias.columns.is_empty() {
-            alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
-        }
+        *alias = Some(with_columns(SERIES, 1, alias.take()));
         return Ok(());
     }
-    *factor = subquery(SERIES, &format!("{SERIES}({})", listed(list)), alias.take(), numbered)?;
+    *factor = subquery(SERIES, &[format!("{SERIES}({})", listed(list))], alias.take(), numbered)?;
     Ok(())
 }
 
@@ -235,6 +253,13 @@ fn list_of(array: &Expr) -> String {
     }
 }
 
+fn list_of_argument(argument: &FunctionArg) -> String {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(array)) => list_of(array),
+        other => other.to_string(),
+    }
+}
+
 /// Returns whether an expression has no column, no parameter and no subquery.
 fn is_constant(expr: &Expr) -> bool {
     let varies = visit_expressions(expr, |expr| match expr {
@@ -247,52 +272,85 @@ fn is_constant(expr: &Expr) -> bool {
     varies.is_continue()
 }
 
-fn named(name: &str) -> TableAlias {
-    TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None }
+/// The alias of a function with names for all of its columns, which are those that PostgreSQL gives them.
+fn with_columns(function: &str, count: usize, alias: Option<TableAlias>) -> TableAlias {
+    let mut alias = alias.unwrap_or_else(|| TableAlias {
+        explicit: true,
+        name: Ident::new(function),
+        columns: Vec::new(),
+        at: None,
+    });
+    for at in alias.columns.len()..count {
+        let name = match own_columns(function).get(at) {
+            Some(own) => Ident::new(*own),
+            None if count == 1 => alias.name.clone(),
+            None if at == 0 => Ident::new(function),
+            None => Ident::with_quote('"', format!("{function}{MARK}{}", at + 1)),
+        };
+        alias.columns.push(TableAliasColumnDef { name, data_type: None });
+    }
+    alias
 }
 
-/// The elements of a list as rows, with their number from 1 if `numbered`. Columns without an alias have the names that
-/// PostgreSQL gives them.
+/// The elements of lists as rows, with their number from 1 if `numbered`. A short list is filled up with NULL.
 fn subquery(
     function: &str,
-    list: &str,
+    lists: &[String],
     alias: Option<TableAlias>,
     numbered: bool,
 ) -> Result<TableFactor, QueryError> {
-    let mut alias = alias.unwrap_or_else(|| named(function));
-    if alias.columns.is_empty() {
-        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
-    }
-    if numbered && alias.columns.len() == 1 {
+    let mut alias = with_columns(function, lists.len(), alias);
+    if numbered && alias.columns.len() == lists.len() {
         alias.columns.push(TableAliasColumnDef { name: Ident::new("ordinality"), data_type: None });
     }
-    let rows = match part_of(function) {
-        Some(part) => format!("SELECT {part}(unnest({list})) AS element"),
-        None => format!("SELECT unnest({list}) AS element"),
+    let column = |(at, list): (usize, &String)| {
+        let rows = format!("unnest({list})");
+        // The first column of pairs is the name.
+        let rows = match part_of(function).filter(|_| at + 1 == lists.len()) {
+            Some(part) => format!("{part}({rows})"),
+            None => rows,
+        };
+        format!("{rows} AS \"{ELEMENT}{}\"", at + 1)
     };
+    let columns: Vec<String> = lists.iter().enumerate().map(column).collect();
+    let rows = format!("SELECT {}", columns.join(", "));
     let sql = match numbered {
-        true => format!(
-            "SELECT element, CAST(row_number() OVER () AS BIGINT) AS ordinality FROM ({rows}) AS elements"
-        ),
+        true => {
+            format!("SELECT *, CAST(row_number() OVER () AS BIGINT) AS ordinality FROM ({rows}) AS elements")
+        }
         false => rows,
     };
     derived(&sql, alias)
 }
 
-/// The names and values of a JSON object.
-fn each(
-    name: &str,
-    [keys, values]: [&str; 2],
-    of: &str,
-    alias: Option<TableAlias>,
-) -> Result<TableFactor, QueryError> {
-    let mut alias = alias.unwrap_or_else(|| named(name));
-    if alias.columns.is_empty() {
-        let column = |name| TableAliasColumnDef { name: Ident::new(name), data_type: None };
-        alias.columns = vec![column("key"), column("value")];
+/// The name of a function in FROM that returns values, and the name of its only column. PostgreSQL takes the first for
+/// the value, too, unless it is that of a column.
+pub(super) fn value_of(factor: &TableFactor) -> Option<[&Ident; 2]> {
+    let alias = match factor {
+        TableFactor::Derived { alias, .. } if is_of_elements(factor) => alias,
+        TableFactor::Table { name, args: Some(_), alias, .. }
+            if name.to_string().eq_ignore_ascii_case(SERIES) =>
+        {
+            alias
+        }
+        TableFactor::UNNEST { alias, .. } => alias,
+        _ => return None,
+    };
+    let alias = alias.as_ref()?;
+    match &alias.columns[..] {
+        [column] => Some([&alias.name, &column.name]),
+        _ => None,
     }
-    let part = part_of(name).unwrap_or_default();
-    derived(&format!("SELECT unnest({keys}({of})) AS key, {part}(unnest({values}({of}))) AS value"), alias)
+}
+
+/// Returns whether this is a subquery of a function's rows without their numbers.
+pub(super) fn is_of_elements(factor: &TableFactor) -> bool {
+    let TableFactor::Derived { subquery, .. } = factor else { return false };
+    let SetExpr::Select(select) = subquery.body.as_ref() else { return false };
+    match select.projection.first() {
+        Some(SelectItem::ExprWithAlias { alias, .. }) => alias.value.starts_with(ELEMENT),
+        _ => false,
+    }
 }
 
 /// A subquery in FROM. It may refer to tables before it.

@@ -1,6 +1,6 @@
 //! Casts and calls whose meaning differs in PostgreSQL for some types.
 //!
-//! - Casts of texts to times and other values, in forms that the query engine does not read (`literals`).
+//! - Casts of texts to times, arrays and other values, in forms that the query engine does not read (`literals`).
 //! - Casts of fractions to integers round in PostgreSQL and truncate in the query engine. Floating-point numbers round
 //!   halves to even ones.
 //! - Casts of times, numbers, lists and others to text have PostgreSQL's form.
@@ -31,13 +31,17 @@ use super::date_sums::{as_timestamp, is_date_sum};
 use super::literals;
 use crate::sql::QueryError;
 use crate::sql::functions::{
-    CLOCK_PART, calendar, clock, in_zone, interval_microseconds, part_of_interval, rint, text, texts_of_list, whole_days,
+    CLOCK_PART, calendar, clock, in_zone, interval_microseconds, interval_of_text, part_of_interval, rint, text, text_array,
+    texts_of_list, whole_days,
 };
 
 /// Functions that show a value, or that show or change an interval.
 const SHOWS: &str = "format";
 const JOINS: [&str; 2] = ["array_to_string", "pg_array_to_string"];
 const TAKES_APART: [&str; 4] = ["to_char", "justify_days", "justify_hours", "justify_interval"];
+
+/// Casts as functions (`coscan_upstream`).
+const LASTING: [&str; 2] = ["cast", "try_cast"];
 
 /// The rule that replaces them.
 #[derive(Debug)]
@@ -74,9 +78,10 @@ fn replaced(expr: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Tra
     let other = match &expr {
         Expr::Cast(Cast { expr, field }) => casted(expr, field.data_type(), false, schema, config)?,
         Expr::TryCast(TryCast { expr, field }) => casted(expr, field.data_type(), true, schema, config)?,
+        Expr::ScalarFunction(call) if LASTING.contains(&call.func.name()) => lasting(call, schema, config)?,
         Expr::ScalarFunction(call) => called(call, schema, config),
         Expr::BinaryExpr(of) if matches!(of.op, Operator::Plus | Operator::Minus) => {
-            moved_on_clocks(of, schema, config)
+            moved_on_clocks(of, schema, config).or_else(|| difference(of, schema, config))
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if op.supports_propagation() && is_interval(left, schema) && is_interval(right, schema) =>
@@ -131,6 +136,26 @@ fn moved_on_clocks(sum: &BinaryExpr, schema: &DFSchema, config: &ConfigOptions) 
     })
 }
 
+/// The difference of a time with a zone and one without, which is a time of the session.
+fn difference(of: &BinaryExpr, schema: &DFSchema, config: &ConfigOptions) -> Option<Expr> {
+    if of.op != Operator::Minus {
+        return None;
+    }
+    let in_session = |time: &Expr, like: &Expr| {
+        let to = like.get_type(schema).ok()?;
+        let from = time.get_type(schema).ok()?;
+        let is_local = matches!(from, DataType::Timestamp(_, None) | DataType::Date32);
+        if !is_local || !has_zone(&to) {
+            return None;
+        }
+        Some(casted(time, &to, false, schema, config).ok()?.unwrap_or_else(|| cast(time.clone(), to)))
+    };
+    if let Some(right) = in_session(&of.right, &of.left) {
+        return Some(*of.left.clone() - right);
+    }
+    in_session(&of.left, &of.right).map(|left| left - *of.right.clone())
+}
+
 /// Returns whether an interval has surely neither months nor days.
 fn is_clock(interval: &Expr) -> bool {
     match interval {
@@ -140,6 +165,17 @@ fn is_clock(interval: &Expr) -> bool {
         Expr::ScalarFunction(of) => of.func.name() == CLOCK_PART,
         _ => false,
     }
+}
+
+/// PostgreSQL's meaning of a cast that was made a function, so that it stays in a comparison.
+fn lasting(call: &ScalarFunction, schema: &DFSchema, config: &ConfigOptions) -> Result<Option<Expr>> {
+    let [of] = &call.args[..] else { return Ok(None) };
+    let to = Expr::ScalarFunction(call.clone()).get_type(schema)?;
+    let other = casted(of, &to, call.func.name() == LASTING[1], schema, config)?;
+    Ok(match other {
+        Some(Expr::Cast(Cast { expr, field })) if *field.data_type() == to => Some(call.func.call(vec![*expr])),
+        other => other,
+    })
 }
 
 fn casted(
@@ -160,6 +196,9 @@ fn casted(
             let text = "lists of lists are not supported: cast the elements, or unnest them";
             return Err(DataFusionError::External(Box::new(QueryError::unsupported(text))));
         }
+        (from, DataType::List(element)) if from.is_string() && !may_be_wrong && !is_list(element) => {
+            Some(cast(text_array().call(vec![of.clone()]), to.clone()))
+        }
         (DataType::Date32, to) if to.is_string() && is_date_sum(of, schema) => {
             Some(cast(shown(as_timestamp(of.clone()), &DataType::Date32, config), to.clone()))
         }
@@ -168,6 +207,9 @@ fn casted(
             if *to == DataType::Utf8 { text } else { cast(text, to.clone()) }
         }),
         (from, to) if to.is_integer() => whole(of, from, to),
+        (from, DataType::Interval(_)) if from.is_string() && !may_be_wrong => {
+            Some(interval_of_text(of.clone()))
+        }
         // Seconds are the days that were added to a date.
         (DataType::Duration(unit), DataType::Interval(_)) if *unit != TimeUnit::Second => {
             Some(whole_days().call(vec![of.clone()]))
@@ -176,8 +218,12 @@ fn casted(
             DataType::Timestamp(_, Some(zone)),
             DataType::Date32 | DataType::Time64(_) | DataType::Timestamp(_, None),
         ) => elsewhere(zone, config).map(|zone| cast(in_zone().call(vec![zone, of.clone()]), to.clone())),
-        (DataType::Timestamp(_, None), DataType::Timestamp(_, Some(zone))) if changes_clocks(zone) => {
-            Some(cast(in_zone().call(vec![lit(zone.as_ref()), of.clone()]), to.clone()))
+        (DataType::Timestamp(_, None) | DataType::Date32, DataType::Timestamp(unit, Some(zone))) => {
+            let session = elsewhere(zone, config).or_else(|| changes_clocks(zone).then(|| lit(zone.as_ref())));
+            session.map(|session| {
+                let local = cast(of.clone(), DataType::Timestamp(*unit, None));
+                cast(in_zone().call(vec![session, local]), to.clone())
+            })
         }
         _ => None,
     })

@@ -7,6 +7,7 @@ use datafusion::arrow::array::{
     ArrayRef, AsArray, Float64Array, Int32Array, Int64Array, IntervalMonthDayNanoArray,
 };
 use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use datafusion::arrow::datatypes::{
     DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
@@ -16,6 +17,7 @@ use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUD
 use super::declared::Function;
 use super::justify::days_of_duration;
 use crate::sql::QueryError;
+use crate::sql::dialect::in_words;
 
 /// Days of a month and nanoseconds of a day, as PostgreSQL counts them.
 const DAYS: f64 = 30.0;
@@ -114,6 +116,28 @@ fn one_interval(types: &[DataType]) -> Result<Vec<DataType>> {
         [of @ DataType::Duration(_)] => Ok(vec![of.clone()]),
         _ => plan_err!("this function takes an interval"),
     }
+}
+
+/// A text as an interval, in PostgreSQL's forms.
+pub(crate) fn interval_of_text(text: Expr) -> Expr {
+    let takes = |types: &[DataType]| match types {
+        [of] if of.is_string() => Ok(vec![DataType::Utf8]),
+        _ => plan_err!("this function takes a text"),
+    };
+    let compute = |args: &ScalarFunctionArgs| {
+        let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8)?;
+        let read = |text: &str| {
+            let words = in_words(text);
+            parse_interval_month_day_nano(words.as_deref().unwrap_or(text)).map_err(|_| {
+                let text = format!("invalid input syntax for type interval: \"{text}\"");
+                DataFusionError::External(Box::new(QueryError::other("22007", text)))
+            })
+        };
+        let intervals = texts.as_string::<i32>().iter().map(|text| text.map(read).transpose());
+        let intervals = intervals.collect::<Result<IntervalMonthDayNanoArray>>()?;
+        Ok(ColumnarValue::Array(Arc::new(intervals)))
+    };
+    Function { name: "interval_of_text", takes, gives: |_| INTERVAL, compute }.immutable().call(vec![text])
 }
 
 /// `extract(part FROM interval)`. Seconds since the beginning have a fraction; other parts are whole.

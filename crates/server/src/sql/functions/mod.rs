@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `answer` | a constant |
 //! | `any` | comparisons of a value with any or all elements of an array |
+//! | `arrays` | operators of arrays; `array_remove`; arrays read from texts |
 //! | `average` | the average of decimals |
 //! | `buckets` | the part of a range that has a value; integer quotients |
 //! | `cancel` | a stopped statement |
@@ -23,6 +24,7 @@
 //! | `pattern` | the part of a text that matches a pattern |
 //! | `privileges` | privileges of the user |
 //! | `template` | dates and times read by PostgreSQL's templates |
+//! | `told_apart` | another name for a value |
 //! | `to_char` | times and numbers written by PostgreSQL's templates |
 //! | `syntax` | operators and special forms of SQL |
 //! | `text` | texts computed from arguments |
@@ -34,6 +36,7 @@
 
 mod answer;
 mod any;
+mod arrays;
 mod average;
 mod buckets;
 mod cancel;
@@ -57,6 +60,7 @@ mod template;
 mod text;
 mod time;
 mod to_char;
+mod told_apart;
 mod whole;
 mod written;
 
@@ -70,8 +74,11 @@ use datafusion::scalar::ScalarValue;
 
 use super::Registry;
 use super::activity::Viewer;
+pub(crate) use arrays::text_array;
 pub(crate) use domain::float_quotient;
-pub(crate) use interval::{CLOCK_PART, calendar, clock, interval_microseconds, part_of_interval};
+pub(crate) use interval::{
+    CLOCK_PART, calendar, clock, interval_microseconds, interval_of_text, part_of_interval,
+};
 pub(crate) use json::{AS_JSON, EXPONENT_MAX, as_json};
 pub(crate) use justify::whole_days;
 pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};
@@ -80,6 +87,7 @@ pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(super) use syntax::with_syntax;
 pub(crate) use text::with_backslashes;
 pub(crate) use time::in_zone;
+pub(crate) use told_apart::TOLD_APART;
 pub(crate) use written::{text, texts_of_list};
 
 /// The version that clients get. They choose features and catalog queries by it.
@@ -160,6 +168,7 @@ pub fn function_session() -> SessionState {
 
 /// Registers functions with the same results for all users.
 pub(crate) fn register(context: &SessionContext) {
+    context.register_udf(told_apart::udf());
     let answer = |name: &str, value: ScalarValue| context.register_udf(answer::udf(name, value));
     let version = concat!("PostgreSQL 16.6 (coscan ", env!("CARGO_PKG_VERSION"), ")");
     answer("version", version.into());
@@ -177,6 +186,7 @@ pub(crate) fn register(context: &SessionContext) {
     if let Ok(none) = ScalarValue::try_new_null(&DataType::Struct(element.into_iter().collect())) {
         answer("_pg_expandarray", none);
     }
+    arrays::register(context);
     average::register(context);
     buckets::register(context);
     clock::register(context);
@@ -194,6 +204,18 @@ pub(crate) fn register(context: &SessionContext) {
     to_char::register(context);
     whole::register(context);
     written::register(context);
+    replace_aliases(context);
+}
+
+/// Gives the aliases of replaced functions to the new ones. A session that is built from this one registers all functions
+/// again by their own names, in any order.
+fn replace_aliases(context: &SessionContext) {
+    let functions = context.state().scalar_functions().clone();
+    for (alias, old) in &functions {
+        if let Some(new) = functions.get(old.name()).filter(|new| !Arc::ptr_eq(old, new)) {
+            context.register_udf(new.as_ref().clone().with_aliases([alias.as_str()]));
+        }
+    }
 }
 
 /// Registers functions about the user and its privileges.

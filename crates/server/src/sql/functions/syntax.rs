@@ -6,8 +6,9 @@ use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::functions::datetime::date_part;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, cast, lit};
+use datafusion::functions_nested::expr_fn::array_element;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
+use datafusion::logical_expr::{BinaryExpr, Expr, GetFieldAccess, ExprSchemable, Operator, ScalarUDF, cast, lit};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use pgwire::api::Type;
@@ -15,7 +16,7 @@ use pgwire::api::Type;
 use super::interval::{interval_microseconds, interval_times};
 use super::pattern::Substring;
 use super::text::uuid_text;
-use super::{any, json, whole_days};
+use super::{any, arrays, json, whole_days};
 use crate::sql::QueryError;
 use crate::sql::arguments::{bound, is_untyped};
 use crate::sql::dialect::Numbers;
@@ -74,6 +75,10 @@ fn is_interval(of: &DataType) -> bool {
     matches!(of, DataType::Interval(_))
 }
 
+fn has_zone(of: &DataType) -> bool {
+    matches!(of, DataType::Timestamp(_, Some(_)))
+}
+
 fn is_span(of: &DataType) -> bool {
     matches!(of, DataType::Interval(_) | DataType::Duration(_))
 }
@@ -98,11 +103,11 @@ fn is_whole_days(interval: &Expr) -> bool {
     }
 }
 
-/// Returns true for a part of a time, or for arithmetic with one. Such a value is an integer in the query engine,
-/// but has a fraction in PostgreSQL's division.
+/// Returns true for a part of a time and a rounded number, or for arithmetic with one. Such a value may be an integer in the
+/// query engine, but has a fraction in PostgreSQL's division.
 fn is_part(expr: &Expr) -> bool {
     match expr {
-        Expr::ScalarFunction(of) => of.func.name() == "date_part",
+        Expr::ScalarFunction(of) => matches!(of.func.name(), "date_part" | "round"),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply)
                 && (is_part(left) || is_part(right))
@@ -119,7 +124,7 @@ fn text_of(expr: &Expr) -> Option<&str> {
 }
 
 /// The type of an operand that has none of its own, beside an operand of this type: an untyped parameter, or a text
-/// constant such as in `n + '2'`, `at - '2024-01-01'`, `at + '1 day'`.
+/// constant such as in `n + '2'`, `at - '2024-01-01'`, `at + '1 day'`, `list || '{3}'`, or NULL beside an array.
 ///
 /// # Errors
 ///
@@ -131,11 +136,19 @@ fn type_of_unknown(
     is_left: bool,
 ) -> Result<Option<DataType>> {
     use BinaryOperator::{
-        Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, PGExp, Plus, StringConcat,
+        ArrowAt, AtArrow, Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, PGExp, PGOverlap,
+        Plus, StringConcat,
     };
     let of_operator = || beside(op, other, is_left).map_err(external);
     if is_untyped(unknown) {
         return of_operator();
+    }
+    if let (DataType::List(_), Expr::Literal(constant, _)) = (other, unknown)
+        && (constant.data_type().is_string() || constant.data_type().is_null())
+    {
+        let of_arrays =
+            matches!(op, StringConcat | AtArrow | ArrowAt | PGOverlap | Eq | NotEq | Lt | LtEq | Gt | GtEq);
+        return Ok(of_arrays.then(|| other.clone()));
     }
     let Some(text) = text_of(unknown) else { return Ok(None) };
     match (op, other) {
@@ -143,7 +156,10 @@ fn type_of_unknown(
             Ok(Some(other.clone()))
         }
         (PGExp, _) if other.is_integer() || other.is_floating() => Ok(Some(DataType::Float64)),
-        (Plus | Minus | Multiply | Divide | PGExp, DataType::Decimal128(..)) => {
+        (
+            Plus | Minus | Multiply | Divide | PGExp | Eq | NotEq | Lt | LtEq | Gt | GtEq,
+            DataType::Decimal128(..),
+        ) => {
             let digits = text.trim().split_once('.').map_or(0, |(_, digits)| digits.len());
             let digits = i8::try_from(digits).ok().filter(|digits| *digits <= 20);
             Ok(digits.map(|digits| DataType::Decimal128(38, digits)))
@@ -197,8 +213,11 @@ impl ExprPlanner for Postgres {
         if let Some(planned) = json::planned(&expr, schema)? {
             return Ok(PlannerResult::Planned(planned));
         }
-        let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
-            return Ok(PlannerResult::Original(expr));
+        let (left, right) = match (expr.left.get_type(schema), expr.right.get_type(schema)) {
+            (Ok(left), Ok(right)) => (left, right),
+            // The query engine does not know this operator.
+            (Err(error), _) | (_, Err(error)) if expr.op == BinaryOperator::PGOverlap => return Err(error),
+            _ => return Ok(PlannerResult::Original(expr)),
         };
         let (of_left, of_right) = match (is_untyped(&expr.left), is_untyped(&expr.right)) {
             (true, true) => (of_both(&expr.op), of_both(&expr.op)),
@@ -222,6 +241,9 @@ impl ExprPlanner for Postgres {
         if let Some(planned) = json::contained(&expr, &left, &right) {
             return Ok(PlannerResult::Planned(planned));
         }
+        if let Some(planned) = arrays::planned(&expr, &left, &right)? {
+            return Ok(PlannerResult::Planned(planned));
+        }
         let time = DataType::Timestamp(TimeUnit::Microsecond, None);
         match expr.op {
             BinaryOperator::Plus | BinaryOperator::Minus
@@ -233,6 +255,33 @@ impl ExprPlanner for Postgres {
                 if is_interval(&left) && right == DataType::Date32 && !is_whole_days(&expr.left) =>
             {
                 expr.right = cast(expr.right, time);
+            }
+            // A date is midnight of the session beside a time with a zone, and has the unit of a time without one.
+            BinaryOperator::Minus if left == DataType::Date32 && has_zone(&right) => {
+                expr.left = cast(expr.left, right);
+            }
+            BinaryOperator::Minus if has_zone(&left) && right == DataType::Date32 => {
+                expr.right = cast(expr.right, left);
+            }
+            BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq
+                if left == DataType::Date32 && matches!(right, DataType::Timestamp(..)) =>
+            {
+                expr.left = cast(expr.left, right);
+            }
+            BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq
+                if matches!(left, DataType::Timestamp(..)) && right == DataType::Date32 =>
+            {
+                expr.right = cast(expr.right, left);
             }
             BinaryOperator::Divide
                 if left.is_integer()
@@ -279,6 +328,21 @@ impl ExprPlanner for Postgres {
             "decade" => PlannerResult::Planned(whole("year") / lit(10)),
             _ => PlannerResult::Original(args),
         })
+    }
+
+    /// An element of `array_agg`. The query engine would compute it as `nth_value`, without DISTINCT and with the order of one
+    /// call for all.
+    fn plan_field_access(
+        &self,
+        expr: RawFieldAccessExpr,
+        _schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        match (&expr.field_access, &expr.expr) {
+            (GetFieldAccess::ListIndex { key }, Expr::AggregateFunction(of)) if of.func.name() == "array_agg" => {
+                Ok(PlannerResult::Planned(array_element(expr.expr.clone(), key.as_ref().clone())))
+            }
+            _ => Ok(PlannerResult::Original(expr)),
+        }
     }
 
     /// `substring(text FROM x)`, where `x` may be a position or a pattern. A literal number is a position.

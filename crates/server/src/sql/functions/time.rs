@@ -37,14 +37,12 @@ pub(crate) fn in_zone() -> Arc<ScalarUDF> {
     IN_ZONE.clone()
 }
 
-fn nanoseconds(zone: Option<&str>) -> DataType {
-    DataType::Timestamp(TimeUnit::Nanosecond, zone.map(Into::into))
-}
+const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
 fn two_times(types: &[DataType]) -> Result<Vec<DataType>> {
     let is_time = |of: &DataType| of.is_temporal() || of.is_string() || of.is_null();
     match types.len() {
-        1 | 2 if types.iter().all(is_time) => Ok(vec![nanoseconds(None); types.len()]),
+        1 | 2 if types.iter().all(is_time) => Ok(vec![TIME; types.len()]),
         _ => plan_err!("age() takes one or two timestamps"),
     }
 }
@@ -53,26 +51,26 @@ fn two_times(types: &[DataType]) -> Result<Vec<DataType>> {
 fn ages(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let mut times: Vec<ArrayRef> = Vec::new();
     if args.args.len() == 1 {
-        let now = ScalarValue::TimestampNanosecond(Some(midnight()), None);
+        let now = ScalarValue::TimestampMicrosecond(Some(midnight()), None);
         times.push(now.to_array_of_size(args.number_rows)?);
     }
     for arg in &args.args {
-        times.push(cast(&arg.to_array(args.number_rows)?, &nanoseconds(None))?);
+        times.push(cast(&arg.to_array(args.number_rows)?, &TIME)?);
     }
-    let times: Vec<_> = times.iter().map(|times| times.as_primitive::<TimestampNanosecondType>()).collect();
+    let times: Vec<_> = times.iter().map(|times| times.as_primitive::<TimestampMicrosecondType>()).collect();
     let between =
-        times[0].iter().zip(times[1]).map(|(later, earlier)| Some(age(later.map(at)?, earlier.map(at)?)));
+        times[0].iter().zip(times[1]).map(|(later, earlier)| Some(age(at(later?)?, at(earlier?)?)));
     Ok(ColumnarValue::Array(Arc::new(between.collect::<IntervalMonthDayNanoArray>())))
 }
 
 fn midnight() -> i64 {
-    let day = 86_400_000_000_000;
+    let day = 86_400_000_000;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX) / day * day
+    i64::try_from(now.as_micros()).unwrap_or(i64::MAX) / day * day
 }
 
-fn at(nanoseconds: i64) -> NaiveDateTime {
-    DateTime::from_timestamp_nanos(nanoseconds).naive_utc()
+fn at(microseconds: i64) -> Option<NaiveDateTime> {
+    DateTime::from_timestamp_micros(microseconds).map(|time| time.naive_utc())
 }
 
 /// Years, months, days and the rest, as PostgreSQL counts them: an unfinished month has the days of the earlier
@@ -122,9 +120,11 @@ impl ScalarUDFImpl for TimeZone {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         match types {
             [_, time @ DataType::Timestamp(..)] => Ok(vec![DataType::Utf8, time.clone()]),
-            [_, DataType::Date32 | DataType::Date64 | DataType::Null] => {
-                Ok(vec![DataType::Utf8, DataType::Timestamp(TimeUnit::Microsecond, None)])
+            // A date begins at midnight of the session.
+            [_, DataType::Date32 | DataType::Date64] => {
+                Ok(vec![DataType::Utf8, DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()))])
             }
+            [_, DataType::Null] => Ok(vec![DataType::Utf8, DataType::Timestamp(TimeUnit::Microsecond, None)]),
             _ => plan_err!("timezone() takes a time zone and a timestamp"),
         }
     }
