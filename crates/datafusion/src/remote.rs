@@ -177,8 +177,7 @@ pub async fn pieces(scan: &FileScanConfig, session: &dyn Session) -> Result<Vec<
             let range = about.range.as_ref();
             let first = range.map_or(0, |range| u64::try_from(range.start).unwrap_or(0));
             let last = range.map_or(about.object_meta.size, |range| u64::try_from(range.end).unwrap_or(0));
-            let footer =
-                metadata(session, store.as_ref(), &about.object_meta, about.metadata_size_hint).await?;
+            let footer = metadata(session, &store, &about.object_meta, about.metadata_size_hint).await?;
             let starts = footer.row_groups().iter().map(start_of);
             let mut starts: Vec<u64> = starts.filter(|start| (first..last).contains(start)).collect();
             starts.sort_unstable();

@@ -109,7 +109,7 @@ impl Footer {
     fn read(bytes: &[u8], rewriter: Rewriter) -> Option<Footer> {
         let (mut input, mut last) = (Input::new(bytes), 0);
         let mut footer = Footer { version: 1, ..Footer::default() };
-        let mut root = None;
+        let (mut root, mut has_groups) = (None, false);
         while let Some((id, kind)) = input.field(last)? {
             last = id;
             let is_int = (wire::I16..=wire::I64).contains(&kind);
@@ -120,7 +120,10 @@ impl Footer {
                     root = Some(Element::read(&mut input, count).ok()?.repaired());
                 }
                 (3, _) if is_int => footer.rows = input.int()?,
-                (4, wire::LIST) => footer.read_groups(&mut input, rewriter)?,
+                (4, wire::LIST) => {
+                    has_groups = true;
+                    footer.read_groups(&mut input, rewriter)?;
+                }
                 (5, wire::LIST) => {
                     let mut pairs = Vec::new();
                     if rewriter.value(kind, &KEY_VALUES, &mut input, &mut pairs)? {
@@ -143,6 +146,9 @@ impl Footer {
                 (8, _) => return None,
                 _ => drop(input.skip(kind)?),
             }
+        }
+        if !has_groups {
+            return None;
         }
         let mut root = root?;
         let says_arrow_types = |pairs: &[u8]| contains(pairs, ARROW_SCHEMA_META_KEY.as_bytes());

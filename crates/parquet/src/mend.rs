@@ -50,10 +50,12 @@ fn checked_rows(groups: &[RowGroupMetaData]) -> Result<i64> {
                     format!("has {length} bytes at {start} for the column {name}: the file is corrupt");
                 return Err(wrong(text));
             }
-            if group.num_rows() == 0 && column.num_values() > 0 {
-                let (values, name) = (column.num_values(), column.column_path().string());
+            let (rows, values) = (group.num_rows(), column.num_values());
+            let repeats = column.column_descr().max_rep_level() > 0;
+            if values > rows && (rows == 0 || !repeats) {
+                let name = column.column_path().string();
                 let text =
-                    format!("has no rows and {values} values of the column {name}: the file is corrupt");
+                    format!("has {rows} rows and {values} values of the column {name}: the file is corrupt");
                 return Err(wrong(text));
             }
         }

@@ -1,10 +1,11 @@
 //! One file of a scan: its needed rows and columns, and the expressions over them.
 //!
-//! [`version`] finds the version of a file to read. [`plan`] follows DataFusion's own scan step by step.
-//! [`pruning`] and [`always_true`] use statistics. [`variant`] and [`row_filter`] define the reading of row
-//! groups. [`conditions`], [`ranges`] and [`dictionaries`] test rows, and [`packed`] has the form of their
-//! columns. [`shared_answers`] shares test results between queries. [`join_filter`] and [`known_keys`] drop
-//! rows that no join above wants. This module reads no data and knows no other scans.
+//! [`version`] finds the version of a file to read, and [`version_bytes`] reads it outside the engine.
+//! [`plan`] follows DataFusion's own scan step by step. [`pruning`] and [`always_true`] use statistics.
+//! [`variant`] and [`row_filter`] define the reading of row groups. [`conditions`], [`ranges`] and
+//! [`dictionaries`] test rows, and [`packed`] has the form of their columns. [`shared_answers`] shares test
+//! results between queries. [`join_filter`] and [`known_keys`] drop rows that no join above wants. This
+//! module knows no other scans.
 
 pub(crate) mod always_true;
 pub(crate) mod batch;
@@ -31,4 +32,5 @@ pub(crate) mod shared_answers;
 pub(crate) mod table_root;
 pub(crate) mod variant;
 pub(crate) mod version;
+pub(crate) mod version_bytes;
 pub(crate) mod view;

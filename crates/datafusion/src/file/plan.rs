@@ -14,7 +14,7 @@ use coscan_engine::{Engine, FileHandle, FileSpec, LocalFile, QueryAccount, Store
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::{ParquetFileMetrics, ParquetFileReaderFactory};
+use datafusion::datasource::physical_plan::parquet::ParquetFileMetrics;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::datasource::source::DataSource;
 use datafusion::execution::TaskContext;
@@ -284,8 +284,7 @@ impl FilePlanner {
         file_metrics.files_ranges_pruned_statistics.add_matched(1);
 
         let hint = self.size_hint(file);
-        let inner: Box<dyn AsyncFileReader> =
-            self.readers.create_reader(self.partition, file.clone(), hint, counted)?;
+        let inner = self.readers.of_version(self.partition, file, local.clone(), hint, counted);
         let size = file.object_meta.size;
         let mut reader: Box<dyn AsyncFileReader> = Box::new(BoundedReader { inner, size });
         let metadata = match &local {

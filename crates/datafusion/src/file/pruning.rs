@@ -8,9 +8,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
-use datafusion::common::Result;
 use datafusion::common::config::ParquetOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::datasource::listing::FileRange;
 use datafusion::datasource::physical_plan::parquet::{
     BloomFilterStatistics, PagePruningAccessPlanFilter, ParquetAccessPlan, ParquetFileMetrics,
@@ -265,6 +265,20 @@ fn has_page_index(
     })
 }
 
+/// Returns whether one value has several representations, of which a bloom filter tests one: zeros of both
+/// signs, and NaN.
+fn has_several_bits(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Float16(Some(value)) => value.is_nan() || value.to_f32() == 0.0,
+        ScalarValue::Float32(Some(value)) => value.is_nan() || *value == 0.0,
+        ScalarValue::Float64(Some(value)) => value.is_nan() || *value == 0.0,
+        ScalarValue::Dictionary(_, value) | ScalarValue::RunEndEncoded(_, _, value) => {
+            has_several_bits(value)
+        }
+        _ => false,
+    }
+}
+
 /// Returns the bloom filters of the columns that the predicate compares with literals.
 async fn bloom_filters(
     inputs: &PruneInputs<'_>,
@@ -275,9 +289,14 @@ async fn bloom_filters(
 ) -> Result<Vec<BloomFilterStatistics>> {
     let mut filters = vec![BloomFilterStatistics::new(); metadata.num_row_groups()];
     let parquet_schema = metadata.file_metadata().schema_descr();
+    let of_several_bits = |name: &str| {
+        let guarantees = predicate.literal_guarantees().iter().filter(|of| of.column.name == name);
+        guarantees.flat_map(|of| &of.literals).any(has_several_bits)
+    };
     let columns: Vec<(String, usize)> = predicate
         .literal_columns()
         .into_iter()
+        .filter(|name| !of_several_bits(name))
         .filter_map(|name| {
             let (leaf, _) = parquet_column(parquet_schema, inputs.schema, &name)?;
             Some((name, leaf))
@@ -346,6 +365,20 @@ mod tests {
     use datafusion::parquet::arrow::arrow_reader::RowSelector;
 
     use super::*;
+
+    #[test]
+    fn bloom_filters_do_not_know_zero_and_nan() {
+        for value in [0.0, -0.0, f64::NAN, -f64::NAN] {
+            assert!(has_several_bits(&ScalarValue::Float64(Some(value))), "{value}");
+            let packed = Box::new(ScalarValue::Float32(Some(value as f32)));
+            assert!(has_several_bits(&ScalarValue::Dictionary(Box::new(DataType::Int32), packed)), "{value}");
+        }
+        for value in
+            [ScalarValue::Float64(Some(1.0)), ScalarValue::Int64(Some(0)), ScalarValue::Float64(None)]
+        {
+            assert!(!has_several_bits(&value), "{value}");
+        }
+    }
 
     #[test]
     fn a_selection_becomes_ranges() {

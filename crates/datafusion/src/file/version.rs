@@ -94,8 +94,15 @@ impl fmt::Debug for Versions {
 }
 
 /// Returns whether `meta` states the file's version, as a listing or a store's answer does.
-fn is_listed(meta: &ObjectMeta) -> bool {
+pub(crate) fn is_listed(meta: &ObjectMeta) -> bool {
     meta.e_tag.is_some() || meta.version.is_some()
+}
+
+/// Returns whether descriptions of a file name different versions. Some of a store's answers name none.
+pub(crate) fn is_other_version(known: &ObjectMeta, meta: &ObjectMeta) -> bool {
+    let differ =
+        |a: &Option<String>, b: &Option<String>| a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| a != b);
+    differ(&known.e_tag, &meta.e_tag) || differ(&known.version, &meta.version)
 }
 
 /// Removes the metadata of a file from the session's cache if its ETag is another version's. The cache

@@ -96,7 +96,12 @@ pub(crate) async fn table_at(state: &SessionState, text: &str) -> Result<Option<
         return Ok(Some(table));
     }
     let Ok(location) = Location::parse(text) else { return Ok(None) };
-    let Ok(found) = Found::at(state, vec![location]).await else { return Ok(None) };
+    let is_path = location.is_on_this_machine() && (text.contains('/') || text.ends_with(".parquet"));
+    let found = match Found::at(state, vec![location]).await {
+        Ok(found) => found,
+        Err(error) if is_path => return Err(error),
+        Err(_) => return Ok(None),
+    };
     let is_parquet = found.locations[0].is_presigned()
         || found.files.first().is_some_and(|file| file.meta.location.as_ref().ends_with(".parquet"));
     let Some(formats) = state.get_file_format_factory(ParquetFilesFactory::EXTENSION).filter(|_| is_parquet)
@@ -158,7 +163,7 @@ impl Found {
         for location in given {
             // Each location is looked up, because a URL may say more than its store.
             let store = state.runtime_env().object_store(location.url())?;
-            let (location, files) = first_files(store.as_ref(), location, subfolders).await?;
+            let (location, files) = first_files(&store, location, subfolders).await?;
             found.locations.push(location);
             found.files.extend(files);
         }

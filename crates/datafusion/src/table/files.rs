@@ -29,9 +29,10 @@ use datafusion::physical_plan::empty::EmptyExec;
 use futures::{StreamExt, TryStreamExt};
 
 use super::groups::{by_keys, grouped, summed};
-use super::keys::{Key, folders_of, passing, value_of};
+use super::keys::{Key, passing, value_of, wanted_by};
 use super::listing::{Listed, files_at};
 use super::location::Location;
+use crate::file::version::is_other_version;
 
 /// A table of files; see the module's documentation.
 #[derive(Debug)]
@@ -94,15 +95,15 @@ impl FilesTable {
     async fn files(
         &self,
         state: &dyn Session,
-        store: &dyn ObjectStore,
+        store: &Arc<dyn ObjectStore>,
         filters: &[Expr],
     ) -> Result<Vec<PartitionedFile>> {
         let subfolders = !state.config_options().execution.listing_table_ignore_subdirectory;
-        let folders = folders_of(&self.keys, filters);
+        let wanted = wanted_by(&self.keys, filters);
         let mut files = Vec::new();
         let mut seen = HashSet::new();
         for location in &self.locations {
-            for file in files_at(store, location, &folders, subfolders).await? {
+            for file in files_at(store, location, &wanted, subfolders).await? {
                 // Locations may overlap.
                 if self.locations.len() == 1 || seen.insert(file.meta.location.clone()) {
                     files.push(self.with_keys(file)?);
@@ -191,6 +192,7 @@ impl FilesTable {
         let path = TableScopedPath { table: file.table_reference.clone(), path: meta.location.clone() };
         if let Some(known) = self.known.as_ref().and_then(|known| known.get(&path))
             && known.is_valid_for(meta, &self.fingerprint)
+            && !is_other_version(&known.meta, meta)
         {
             return Ok((Arc::clone(&known.statistics), known.ordering.clone()));
         }
@@ -346,7 +348,7 @@ impl FilesTable {
             filters.iter().cloned().partition(|filter| self.is_of_keys(filter));
         let Some(location) = self.locations.first() else { return plan_err!("the table has no location") };
         let store = state.runtime_env().object_store(location.url())?;
-        let files = self.files(state, store.as_ref(), &of_keys).await?;
+        let files = self.files(state, &store, &of_keys).await?;
         // Rows that a filter drops do not count.
         let limit = args.limit().filter(|_| others.is_empty());
         let (files, more) = self.described(state, &store, files, limit).await?;

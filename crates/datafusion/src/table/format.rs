@@ -15,13 +15,14 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::config::TableParquetOptions;
-use datafusion::common::{DataFusionError, GetExt, Result, Statistics};
+use datafusion::common::{DataFusionError, GetExt, Result, Statistics, exec_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
@@ -45,6 +46,7 @@ use super::intervals;
 use super::promotion::first_twice;
 use super::schema::{Merged, check_names, check_nulls, merged};
 use super::statistics::{in_types_of, in_types_of_file};
+use crate::error::panic_text;
 use crate::file::decoding::Int96;
 use crate::file::footers::{metadata, with_footers};
 use crate::lock::lock;
@@ -114,11 +116,11 @@ impl ParquetFiles {
         store: &Arc<dyn ObjectStore>,
         object: &ObjectMeta,
     ) -> Result<Arc<ParquetMetaData>> {
-        metadata(state, store.as_ref(), object, self.options.global.metadata_size_hint).await
+        metadata(state, store, object, self.options.global.metadata_size_hint).await
     }
 
     /// Returns the schema of a single file.
-    fn schema_of(&self, footer: Arc<ParquetMetaData>) -> Result<SchemaRef> {
+    fn schema_of(&self, footer: Arc<ParquetMetaData>, object: &ObjectMeta) -> Result<SchemaRef> {
         let about = footer.file_metadata();
         if let Some((of, schema)) = &*lock(&self.last_schema)
             && of.file_metadata().key_value_metadata() == about.key_value_metadata()
@@ -126,7 +128,15 @@ impl ParquetFiles {
         {
             return Ok(Arc::clone(schema));
         }
-        let mut schema = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())?;
+        // The decoder of Arrow's schema panics on some malformed ones.
+        let decode = || parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata());
+        let mut schema = match catch_unwind(AssertUnwindSafe(decode)) {
+            Ok(schema) => schema?,
+            Err(panic) => {
+                let (file, why) = (&object.location, panic_text(&*panic));
+                return exec_err!("the metadata of {file} are corrupt: {why}");
+            }
+        };
         if let Some(int96) = Int96::wanted_by(&self.options.global)?
             && let Some(coerced) = int96.coerced(about.schema_descr(), &schema)
         {
@@ -162,7 +172,7 @@ impl ParquetFiles {
         table: &SchemaRef,
         object: &ObjectMeta,
     ) -> Result<SchemaRef> {
-        let own = self.schema_of(footer)?;
+        let own = self.schema_of(footer, object)?;
         if let Some(name) = first_twice(own.fields())
             && table.column_with_name(name).is_some()
         {
@@ -204,7 +214,7 @@ impl FileFormat for ParquetFiles {
         let concurrency = state.config_options().execution.meta_fetch_concurrency.get();
         let files = futures::stream::iter(objects).map(|object| async {
             let footer = self.footer(state, store, object).await?;
-            let schema = self.schema_of(footer)?;
+            let schema = self.schema_of(footer, object)?;
             check_names(&object.location, &schema)?;
             Ok::<_, DataFusionError>((object.location.clone(), schema))
         });

@@ -57,20 +57,42 @@ pub(crate) fn value_of(text: &str, of: &DataType) -> Option<ScalarValue> {
     usual.then_some(value)
 }
 
-/// Returns the path of folders, from the first key on, that contains all rows that pass `filters`; empty if
-/// the filters do not determine it.
-pub(crate) fn folders_of(keys: &[Key], filters: &[Expr]) -> Vec<String> {
+/// The value that a key has in all wanted rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Wanted {
+    key: String,
+    value: ScalarValue,
+    of: DataType,
+}
+
+impl Wanted {
+    /// Returns whether the name of a folder states this value. Writers percent-encode different characters, and declared types have
+    /// several texts of a value, so the values are compared.
+    pub(crate) fn is_stated_by(&self, folder: &str) -> bool {
+        let Some((key, text)) = stated(folder) else { return false };
+        let is_wanted = |value: ScalarValue| match (value.try_as_str(), self.value.try_as_str()) {
+            (Some(found), Some(wanted)) => found == wanted,
+            _ => value == self.value,
+        };
+        key == self.key && value_of(&text, &self.of).is_some_and(is_wanted)
+    }
+}
+
+/// Returns the values of keys, from the first key on, that all rows have that pass `filters`; empty if the
+/// filters do not determine the first one.
+pub(crate) fn wanted_by(keys: &[Key], filters: &[Expr]) -> Vec<Wanted> {
     let conjuncts: Vec<&Expr> = filters.iter().flat_map(split_conjunction).collect();
-    let folder = |(key, of): &Key| {
+    let wanted = |(key, of): &Key| {
         let value = conjuncts.iter().find_map(|conjunct| equal_to(conjunct, key))?;
         let same_type = &value.data_type() == of || *of == text_type() && value.try_as_str().is_some();
-        let folder = format!("{key}={value}");
-        // Other characters may be percent-encoded or not.
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
-        (same_type && !value.is_null() && !value.to_string().is_empty() && folder.chars().all(plain))
-            .then_some(folder)
+        // Zeros of both signs are equal, and their values are not.
+        (same_type && !of.is_floating() && !value.is_null()).then(|| Wanted {
+            key: key.clone(),
+            value: value.clone(),
+            of: of.clone(),
+        })
     };
-    keys.iter().map_while(folder).collect()
+    keys.iter().map_while(wanted).collect()
 }
 
 /// Returns the value that a conjunct requires of a key.
@@ -155,17 +177,21 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_known_from_the_first_key_on() {
+    fn wanted_values_are_known_from_the_first_key_on() {
         let keys = [
             ("y".to_owned(), DataType::Int64),
             ("d".to_owned(), DataType::Date32),
             ("t".to_owned(), text_type()),
         ];
         let day = ScalarValue::Date32(Some(19723));
-        let folders = |filter: Expr| folders_of(&keys, &[filter]).join("/");
-        assert_eq!(folders(col("y").eq(lit(9_i64))), "y=9");
-        assert_eq!(folders(col("y").eq(lit(9_i64)).and(col("t").eq(lit("a")))), "y=9");
-        assert_eq!(folders(lit(9_i64).eq(col("y")).and(col("d").eq(lit(day)))), "y=9/d=2024-01-01");
+        let wanted = |filter: Expr| wanted_by(&keys, &[filter]);
+        let nine = wanted(col("y").eq(lit(9_i64)));
+        assert!(nine.len() == 1 && nine[0].is_stated_by("y=9") && nine[0].is_stated_by("%79=%39"));
+        assert!(["y=8", "y=09", "x=9", "y"].iter().all(|folder| !nine[0].is_stated_by(folder)));
+        assert_eq!(wanted(col("y").eq(lit(9_i64)).and(col("t").eq(lit("a")))), nine);
+        let both = wanted(lit(9_i64).eq(col("y")).and(col("d").eq(lit(day))));
+        assert_eq!(both[..1], nine);
+        assert!(both[1].is_stated_by("d=2024-01-01") && both[1].is_stated_by("d=2024%2D01%2D01"));
         for unknown in [
             col("y").gt(lit(9_i64)),
             col("y").eq(lit(9.0)),
@@ -173,12 +199,21 @@ mod tests {
             col("t").eq(lit("a")),
             col("y").eq(lit(ScalarValue::Int64(None))),
         ] {
-            assert_eq!(folders(unknown), "");
+            assert!(wanted(unknown).is_empty());
         }
         let text = [("t".to_owned(), text_type())];
-        assert_eq!(folders_of(&text, &[col("t").eq(lit("a-b"))]), ["t=a-b"]);
-        for value in ["a b", "a:b", "a~b", "ü", "50%", ""] {
-            assert_eq!(folders_of(&text, &[col("t").eq(lit(value))]), [""; 0], "{value}");
+        for (value, folders) in [
+            ("a=b", &["t=a%3Db", "t=a=b", "t=a%3db"][..]),
+            ("A", &["t=A", "t=%41"]),
+            ("a.b_c-d", &["t=a.b_c-d", "t=a%2Eb%5Fc%2Dd"]),
+            ("ü 50%", &["t=%C3%BC%2050%25", "t=ü 50%"]),
+            ("", &["t="]),
+        ] {
+            let wanted = wanted_by(&text, &[col("t").eq(lit(value))]);
+            assert!(folders.iter().all(|folder| wanted[0].is_stated_by(folder)), "{value}");
+            assert!(!wanted[0].is_stated_by("t=b"), "{value}");
         }
+        let null = wanted_by(&text, &[col("t").eq(lit(NULL))]);
+        assert!(!null[0].is_stated_by("t=__HIVE_DEFAULT_PARTITION__"), "it states NULL");
     }
 }

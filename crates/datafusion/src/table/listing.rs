@@ -1,8 +1,11 @@
 //! Lists the files of a table.
 //!
 //! The store is asked each time, so that new and replaced files are seen. If filters determine the first keys
-//! of all rows, only their folders are listed. Objects without bytes, such as folder markers of object
-//! stores, are ignored.
+//! of all rows, the folders of these keys are listed level by level, and only those of the wanted values are
+//! entered. Objects without bytes, such as folder markers of object stores, are ignored. Folders of this
+//! machine are listed by [`super::local_listing`].
+
+use std::sync::Arc;
 
 use datafusion::catalog::Session;
 use datafusion::common::{Result, plan_err};
@@ -11,8 +14,10 @@ use datafusion::object_store::path::Path;
 use datafusion::object_store::{self, ObjectMeta, ObjectStore, ObjectStoreExt};
 use futures::TryStreamExt;
 
-use super::keys::stated;
+use super::keys::{Wanted, stated};
+use super::local_listing;
 use super::location::Location;
+use crate::stores::is_plain_local;
 
 /// A file of a table.
 #[derive(Clone, Debug)]
@@ -22,12 +27,27 @@ pub(crate) struct Listed {
     pub(crate) keys: Vec<(String, String)>,
 }
 
-/// Returns the files at a location in the order of their paths. Lists only the folder with the path `folders`
-/// below the location. With `subfolders` it also visits folders that state no key.
+/// Returns the files at a location in the order of their paths, except those in folders of other values than
+/// the `wanted` ones of the first keys. With `subfolders` it also visits folders that state no key.
 pub(crate) async fn files_at(
+    store: &Arc<dyn ObjectStore>,
+    location: &Location,
+    wanted: &[Wanted],
+    subfolders: bool,
+) -> Result<Vec<Listed>> {
+    let mut files = if location.is_on_this_machine() && is_plain_local(store) {
+        local_listing::files_at(location, wanted, subfolders).await?
+    } else {
+        objects_at(store.as_ref(), location, wanted, subfolders).await?
+    };
+    files.sort_unstable_by(|a, b| a.meta.location.cmp(&b.meta.location));
+    Ok(files)
+}
+
+async fn objects_at(
     store: &dyn ObjectStore,
     location: &Location,
-    folders: &[String],
+    wanted: &[Wanted],
     subfolders: bool,
 ) -> Result<Vec<Listed>> {
     let root = location.url().prefix();
@@ -39,20 +59,47 @@ pub(crate) async fn files_at(
             Err(error) => return Err(error.into()),
         }
     }
-    let mut names: Vec<&str> = if root.as_ref().is_empty() { Vec::new() } else { vec![root.as_ref()] };
-    names.extend(folders.iter().map(String::as_str));
-    let prefix = Path::parse(names.join("/"))?;
-    let mut files: Vec<Listed> = store
-        .list(Some(&prefix).filter(|prefix| !prefix.as_ref().is_empty()))
-        .try_filter_map(|meta| {
+    let mut files = Vec::new();
+    for folder in folders_with(store, location, wanted, subfolders).await? {
+        let listed = store.list(not_empty(&folder)).try_filter_map(|meta| {
             let found = found(location, meta, subfolders);
             async move { Ok(found) }
-        })
-        .try_collect()
-        .await
-        .map_err(DataFusionError::from)?;
-    files.sort_unstable_by(|a, b| a.meta.location.cmp(&b.meta.location));
+        });
+        files.extend(listed.try_collect::<Vec<Listed>>().await.map_err(DataFusionError::from)?);
+    }
     Ok(files)
+}
+
+/// Returns the folders below which all files with the wanted values are. Each level costs a request per
+/// folder.
+async fn folders_with(
+    store: &dyn ObjectStore,
+    location: &Location,
+    wanted: &[Wanted],
+    subfolders: bool,
+) -> Result<Vec<Path>> {
+    let (mut folders, mut whole) = (vec![location.url().prefix().clone()], Vec::new());
+    for value in wanted {
+        let mut next = Vec::new();
+        for folder in &folders {
+            for below in store.list_with_delimiter(not_empty(folder)).await?.common_prefixes {
+                let name = below.filename().unwrap_or_default();
+                if value.is_stated_by(name) {
+                    next.push(below);
+                } else if !name.contains('=') && location.enters_others(subfolders) {
+                    // Its folders may state the keys.
+                    whole.push(below);
+                }
+            }
+        }
+        folders = next;
+    }
+    folders.append(&mut whole);
+    Ok(folders)
+}
+
+fn not_empty(prefix: &Path) -> Option<&Path> {
+    Some(prefix).filter(|prefix| !prefix.as_ref().is_empty())
 }
 
 /// Returns the object, if it is a file of the table.
@@ -61,8 +108,14 @@ fn found(location: &Location, meta: ObjectMeta, subfolders: bool) -> Option<List
     if !location.has(&parts, subfolders) {
         return None;
     }
-    let keys = parts[..parts.len() - 1].iter().filter_map(|folder| stated(folder)).collect();
+    let keys = keys_of(&parts);
     Some(Listed { meta, keys })
+}
+
+/// Returns the keys and values that the folders of a path state; its last part is the file's name.
+pub(crate) fn keys_of(parts: &[&str]) -> Vec<(String, String)> {
+    let folders = parts.split_last().map_or(&[][..], |(_, folders)| folders);
+    folders.iter().filter_map(|name| stated(name)).collect()
 }
 
 /// Returns the location and its files at the creation of a table.
@@ -70,7 +123,7 @@ fn found(location: &Location, meta: ObjectMeta, subfolders: bool) -> Option<List
 /// # Errors
 /// If there are none, or the named file is empty.
 pub(crate) async fn first_files(
-    store: &dyn ObjectStore,
+    store: &Arc<dyn ObjectStore>,
     location: Location,
     subfolders: bool,
 ) -> Result<(Location, Vec<Listed>)> {
@@ -100,7 +153,7 @@ pub async fn table_files(state: &dyn Session, location: &str) -> Result<Vec<Obje
     let location = Location::parse(location)?;
     let store = state.runtime_env().object_store(location.url())?;
     let subfolders = !state.config_options().execution.listing_table_ignore_subdirectory;
-    let (_, files) = first_files(store.as_ref(), location, subfolders).await?;
+    let (_, files) = first_files(&store, location, subfolders).await?;
     Ok(files.into_iter().map(|file| file.meta).collect())
 }
 

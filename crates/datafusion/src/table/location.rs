@@ -151,6 +151,11 @@ impl Location {
         !self.pattern.is_empty()
     }
 
+    /// Returns whether folders that state no key are entered.
+    pub(crate) fn enters_others(&self, subfolders: bool) -> bool {
+        subfolders || self.is_pattern()
+    }
+
     /// Returns whether it is a file, or may be one.
     pub(crate) fn may_be_file(&self) -> bool {
         self.pattern.is_empty() && !self.url.is_collection()

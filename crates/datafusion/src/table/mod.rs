@@ -1,7 +1,7 @@
 //! Tables over Parquet files.
 //!
-//! [`location`] is the place of the files, [`listing`] finds them and skips [`hidden`] ones, and [`keys`] are
-//! the columns that folders state. [`files`] is the table; its queries are scans of [`groups`] of files.
+//! [`location`] is the place of the files, [`listing`] finds them, on this machine by [`local_listing`], and
+//! skips [`hidden`] ones. [`keys`] are the columns that folders state. [`files`] is the table; its queries are scans of [`groups`] of files.
 //! [`factory`] makes tables, and leaves folders with a log to [`lake`]. [`mod@format`] is the format of the
 //! files, and [`footers`](crate::file::footers) reads their metadata.
 //! [`schema`] and [`promotion`] make the common schema; [`adapter`], [`widened`], [`intervals`] and
@@ -21,6 +21,7 @@ pub(crate) mod intervals;
 pub(crate) mod keys;
 pub(crate) mod lake;
 pub(crate) mod listing;
+pub(crate) mod local_listing;
 pub(crate) mod location;
 pub(crate) mod promotion;
 pub(crate) mod schema;

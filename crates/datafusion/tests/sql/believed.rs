@@ -19,6 +19,7 @@ use parquet::file::metadata::{
 use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::{Statistics, ValueStatistics};
 
+use crate::data;
 use crate::support::{self, LARGE_BUFFER, Variant, rows};
 
 /// A folder with a file of one row group per batch, without a page index.
@@ -336,6 +337,18 @@ async fn zeros_of_both_signs_are_within_bounds_of_one() {
             .with_statistics(|_, _| Some(Statistics::double(Some(zero), Some(zero), None, Some(0), false)));
         assert_eq!(t.answers("SELECT v FROM t ORDER BY i").await, ["0.0", "0.0", "0.0"]);
     }
+}
+
+#[tokio::test]
+async fn bloom_filters_rule_out_no_zero_and_no_nan() {
+    let columns = batch([("v", doubles([-0.0, -f64::NAN, 2.0])), ("i", ints([1, 2, 3]))]);
+    let t = Written::new(std::slice::from_ref(&columns));
+    data::write(&t.path, &columns, WriterProperties::builder().set_bloom_filter_enabled(true).build());
+    assert_eq!(t.answers("SELECT i FROM t WHERE v = 0").await, ["1"]);
+    assert_eq!(t.answers("SELECT i FROM t WHERE v = -0.0::double").await, ["1"]);
+    assert_eq!(t.answers("SELECT i FROM t WHERE v = 'nan'::double").await, ["2"]);
+    assert_eq!(t.answers("SELECT i FROM t WHERE v IN (0, 2) ORDER BY i").await, ["1", "3"]);
+    assert_eq!(t.answers("SELECT i FROM t WHERE v = 3").await, [""; 0]);
 }
 
 #[tokio::test]

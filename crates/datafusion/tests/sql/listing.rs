@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use coscan_datafusion::CoscanContext;
 use coscan_upstream::PlainSql;
@@ -196,6 +197,83 @@ async fn new_and_replaced_files_are_seen() {
         assert!(error.contains("key p is 'x'") && error.contains("make the table again"), "{name}: {error}");
         assert_eq!(rows(&ctx, "SELECT v FROM t WHERE p = 2").await.expect("rows"), ["2"], "{name}");
     }
+}
+
+#[tokio::test]
+async fn keys_are_found_however_they_are_encoded() {
+    let texts = files(&[
+        "p=a%3Db/a.parquet",
+        "p=%41/a.parquet",
+        "p=A/b.parquet",
+        "p=a.b_c/a.parquet",
+        "p=a%2Eb%5Fc/b.parquet",
+    ]);
+    for (filter, expected) in [
+        ("p = 'a=b'", &["1"][..]),
+        ("p >= 'a=b' AND p <= 'a=b'", &["1"]),
+        ("p LIKE 'a=b'", &["1"]),
+        ("p = 'A'", &["2", "3"]),
+        ("p = 'a.b_c'", &["4", "5"]),
+        ("p = 'b'", &[]),
+    ] {
+        expect(texts.path(), &format!("SELECT v FROM t WHERE {filter} ORDER BY v"), expected).await;
+    }
+    let names =
+        ["n=%31/d=2024%2D01%2D02/a.parquet", "n=1/d=2024-01-03/a.parquet", "n=2/d=2024-01-02/a.parquet"];
+    let others = files(&names);
+    let filters = [
+        ("n = 1", &["1", "2"][..]),
+        ("n = 1 AND d = '2024-01-02'::date", &["1"]),
+        ("d = '2024-01-02'::date", &["1", "3"]),
+    ];
+    let store = marked_store(others.path(), &names).await;
+    for (filter, expected) in filters {
+        let sql = format!("SELECT v FROM t WHERE {filter} ORDER BY v");
+        expect(others.path(), &sql, expected).await;
+        for (name, ctx) in sessions() {
+            ctx.register_object_store(&Url::parse("s3://bucket").expect("a URL"), Arc::clone(&store));
+            let rows = rows_of(&ctx, "s3://bucket/t/", &sql).await.expect("rows");
+            assert_eq!(rows, expected, "{name}: {sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_replaced_by_one_of_its_size_and_time_is_seen() {
+    for (name, ctx) in sessions() {
+        let folder = files(&["a.parquet"]);
+        let (new, path) = (folder.path().join("new"), folder.path().join("a.parquet"));
+        declare(&ctx, "t", folder.path().to_str().expect("a path")).await.expect("a table");
+        declare(&ctx, "one", path.to_str().expect("a path")).await.expect("a table");
+        for v in 1..=3 {
+            file(&folder, "new", v);
+            let modified = UNIX_EPOCH + Duration::from_secs(9);
+            let written = std::fs::File::options().write(true).open(&new).expect("a file");
+            written.set_modified(modified).expect("a time");
+            std::fs::rename(&new, &path).expect("another file");
+            for table in ["t", "one"] {
+                for sql in [
+                    format!("SELECT max(v) FROM {table}"),
+                    format!("SELECT v FROM {table}"),
+                    format!("SELECT v FROM {table} WHERE v = {v}"),
+                ] {
+                    assert_eq!(rows(&ctx, &sql).await.expect(&sql), [v.to_string()], "{name}: {sql}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_passed_over_or_named() {
+    let folder = files(&["a.parquet"]);
+    let pipe = folder.path().join("pipe.parquet");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    std::fs::write(folder.path().join("x\ty.txt"), "").expect("a file");
+    std::os::unix::fs::symlink(folder.path(), folder.path().join("p=1")).expect("a link");
+    expect(folder.path(), ALL, &["1"]).await;
+    expect_error(&pipe, ALL, &["is neither a file nor a folder"]).await;
 }
 
 #[tokio::test]

@@ -94,6 +94,12 @@ impl LocalVersion {
         (self != now).then(|| "changed since it was opened".into())
     }
 
+    /// A text that other versions do not have.
+    pub fn tag(&self) -> String {
+        let LocalVersion { device, inode, bytes, modified, changed } = self;
+        format!("{device:x}-{inode:x}-{bytes:x}-{}.{}-{}.{}", modified.0, modified.1, changed.0, changed.1)
+    }
+
     /// Its modification time.
     pub fn modified(&self) -> SystemTime {
         let (seconds, nanos) = self.modified;

@@ -85,6 +85,11 @@ impl Quirks {
         !self.times_change.load(Ordering::Relaxed) && a.is_some() && a == b
     }
 
+    /// Returns whether an answer is the version that was opened, beyond doubt.
+    pub fn is_same(&self, found: &ObjectMeta, opened: &ObjectMeta) -> bool {
+        self.compare(found, opened) == Verdict::Same
+    }
+
     /// Compares an answer with the version that was opened.
     pub(super) fn compare(&self, found: &ObjectMeta, opened: &ObjectMeta) -> Verdict {
         if found.size != opened.size {

@@ -627,6 +627,20 @@ pub fn no_rows() -> Vec<u8> {
     parts.bytes()
 }
 
+/// A file whose row group has more values than rows.
+pub fn few_rows() -> Vec<u8> {
+    let mut parts = written(vec![("a", numbers())]);
+    set(&mut parts.groups()[0], 3, long(2));
+    parts.bytes()
+}
+
+/// A file whose footer has rows and no field of row groups.
+pub fn without_groups() -> Vec<u8> {
+    let mut parts = written(vec![("a", numbers())]);
+    remove(&mut parts.footer, GROUPS);
+    parts.bytes()
+}
+
 /// Rows without columns.
 pub fn no_columns() -> Vec<u8> {
     let mut parts = written(vec![("a", numbers())]);

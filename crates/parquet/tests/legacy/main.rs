@@ -126,9 +126,18 @@ fn rows_without_columns() {
 }
 
 #[test]
-fn values_in_a_row_group_without_rows_are_an_error() {
-    let error = footer(&cases::no_rows()).expect_err("there are values").to_string();
-    assert!(error.contains("row group 0 has no rows and 3 values of the column a"), "{error}");
+fn more_values_than_rows_are_an_error() {
+    for (file, rows) in [(cases::no_rows(), 0), (cases::few_rows(), 2)] {
+        let error = footer(&file).expect_err("there are more values").to_string();
+        let expected = format!("row group 0 has {rows} rows and 3 values of the column a");
+        assert!(error.contains(&expected), "{error}");
+    }
+}
+
+#[test]
+fn a_footer_without_row_groups_is_an_error() {
+    let error = footer(&cases::without_groups()).expect_err("row groups are required").to_string();
+    assert!(error.contains("row_groups is missing"), "{error}");
 }
 
 #[test]

@@ -18,9 +18,6 @@ use serde_json::{Map, Value};
 
 use crate::error::ServeError;
 
-/// Statements are cut after this many characters.
-const STATEMENT_CHARS: usize = 10_000;
-
 /// The audit log's file, if there is one.
 #[derive(Debug, Default)]
 pub struct Audit {
@@ -63,11 +60,7 @@ impl Audit {
         line.insert("event".to_owned(), event.into());
         line.insert("user".to_owned(), user.into());
         for (name, value) in more {
-            let value = match value {
-                Value::String(text) => Value::String(text.chars().take(STATEMENT_CHARS).collect()),
-                value => value.clone(),
-            };
-            line.insert((*name).to_owned(), value);
+            line.insert((*name).to_owned(), value.clone());
         }
         let mut text = Value::Object(line).to_string();
         text.push('\n');

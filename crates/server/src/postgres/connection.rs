@@ -25,7 +25,7 @@ use pgwire::types::format::FormatOptions;
 
 use super::block::Block;
 use super::copy::CopyFormat;
-use super::error::{error, fatal, info, violation};
+use super::error::{error, error_message, fatal, info, violation, without_nul};
 use super::extended::Extended;
 use super::request::Request;
 use super::rows::{Rows, description, fields};
@@ -111,7 +111,7 @@ async fn idle(timeout: Duration) {
 
 impl Connection<'_> {
     async fn end(&mut self, why: PgWireError) -> io::Result<()> {
-        self.socket.send(PgWireBackendMessage::ErrorResponse(ErrorInfo::from(why).into())).await
+        self.socket.send(error_message(ErrorInfo::from(why))).await
     }
 
     /// Handles a message. Errors are sent to the client.
@@ -142,7 +142,7 @@ impl Connection<'_> {
             Err(error) => info(error, ""),
         };
         let ends = error.is_fatal();
-        self.socket.feed(PgWireBackendMessage::ErrorResponse(error.into())).await?;
+        self.socket.feed(error_message(error)).await?;
         if self.socket.transaction_status() == TransactionStatus::Transaction {
             self.socket.set_transaction_status(TransactionStatus::Error);
         }
@@ -221,7 +221,7 @@ impl Connection<'_> {
 
     /// Sends a warning.
     pub(crate) async fn warn(&mut self, sqlstate: &str, text: &str) -> io::Result<()> {
-        let warning = ErrorInfo::new("WARNING".to_owned(), sqlstate.to_owned(), text.to_owned());
+        let warning = ErrorInfo::new("WARNING".to_owned(), sqlstate.to_owned(), without_nul(text));
         self.socket.feed(PgWireBackendMessage::NoticeResponse(warning.into())).await
     }
 

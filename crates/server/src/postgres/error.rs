@@ -1,6 +1,8 @@
 //! Errors in the protocol's form.
 
 use pgwire::error::{ErrorInfo, PgWireError};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::ErrorResponse;
 
 use crate::access::AccessError;
 use crate::sql::QueryError;
@@ -45,6 +47,20 @@ pub(crate) fn info(failed: PgWireError, sql: &str) -> ErrorInfo {
     info.hint = error.hint().map(str::to_owned);
     info.position = error.position(sql).map(|position| position.to_string());
     info
+}
+
+/// The message with an error.
+pub(crate) fn error_message(info: ErrorInfo) -> PgWireBackendMessage {
+    let mut response = ErrorResponse::from(info);
+    for (_, text) in &mut response.fields {
+        *text = without_nul(text);
+    }
+    PgWireBackendMessage::ErrorResponse(response)
+}
+
+/// The text without the character that ends texts in messages. Names and values of files may have it.
+pub(crate) fn without_nul(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
 }
 
 /// The error with its place in this text.

@@ -11,9 +11,10 @@ use futures::StreamExt;
 use pgwire::api::portal::Format;
 use pgwire::api::results::FieldInfo;
 use pgwire::error::PgWireResult;
-use pgwire::messages::data::{DataRow, RowDescription};
+use pgwire::messages::data::{DataRow, FieldDescription, RowDescription};
 use pgwire::types::format::FormatOptions;
 
+use super::error::without_nul;
 use super::request::Request;
 use crate::sql::{Cancel, QueryError, Results, RunningQuery, Session, Unread, modifier, shown_schema};
 use crate::values::{encode, told_type};
@@ -44,7 +45,12 @@ pub(crate) fn fields(
 
 /// The columns as a message.
 pub(crate) fn description(fields: &[FieldInfo]) -> RowDescription {
-    RowDescription::new(fields.iter().map(Into::into).collect())
+    let told = |field: &FieldInfo| {
+        let mut told = FieldDescription::from(field);
+        told.name = without_nul(&told.name);
+        told
+    };
+    RowDescription::new(fields.iter().map(told).collect())
 }
 
 /// The rows of a running statement, returned one by one.

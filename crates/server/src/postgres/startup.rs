@@ -14,7 +14,7 @@ use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::startup::{Authentication, PasswordMessageFamily};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 
-use super::error::{fatal, info};
+use super::error::{error_message, fatal, info};
 use super::settings;
 use super::socket::{NOT_ENCRYPTED, Socket};
 use crate::access::{AccessError, Binding, ScramExchange, User};
@@ -49,7 +49,7 @@ pub(crate) async fn start(
             tracing::info!(%peer, error = error.to_string(), "a client was not let in");
             let mut info = info(error, "");
             info.severity = "FATAL".to_owned();
-            socket.send(PgWireBackendMessage::ErrorResponse(info.into())).await?;
+            socket.send(error_message(info)).await?;
             Ok(None)
         }
     }

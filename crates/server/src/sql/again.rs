@@ -1,22 +1,30 @@
-//! Execution of a statement, which restarts if a file was replaced before the first row.
+//! Execution of a statement, which restarts if a file was replaced before the first row, or its pages cannot be
+//! decoded.
 //!
 //! A scan reads one version of a file from beginning to end. If that version is gone, the scan fails, and a restart
 //! reads the new version. A client that has no rows cannot see the difference. A client that has rows gets an error
 //! with a code for which clients retry. Statements that write run once.
+//!
+//! DataFusion's own scans of small tables panic over some corrupt pages, or do not name the file. The restart reads
+//! them by cooperative scans, whose errors do.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
-use coscan_datafusion::{engine_error, only_reads, with_account};
+use coscan_datafusion::{CoscanOptions, engine_error, only_reads, with_account};
 use coscan_engine::EngineError;
 use coscan_upstream::execute_logical_plan;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result};
+use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::parquet::errors::ParquetError;
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
 
 use super::RunningQuery;
@@ -35,6 +43,8 @@ pub(crate) struct Execution {
     again: Option<LogicalPlan>,
     query: Arc<RunningQuery>,
     runs: u32,
+    /// Whether small tables are read by cooperative scans, too.
+    all_cooperative: bool,
     /// The threads whose statements share results.
     shares: Handle,
     stream: Option<SendableRecordBatchStream>,
@@ -50,7 +60,16 @@ impl Execution {
         shares: Handle,
     ) -> Result<Self> {
         let schema = Arc::clone(plan.schema().inner());
-        let mut execution = Execution { context, again: None, query, runs: 0, shares, stream: None, schema };
+        let mut execution = Execution {
+            context,
+            again: None,
+            query,
+            runs: 0,
+            all_cooperative: false,
+            shares,
+            stream: None,
+            schema,
+        };
         if only_reads(&plan) {
             execution.again = Some(plan);
             execution.restart().await?;
@@ -68,7 +87,18 @@ impl Execution {
     /// The next rows. `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Result<RecordBatch>> {
         loop {
-            let next = self.stream.as_mut()?.next().await;
+            let next = AssertUnwindSafe(self.stream.as_mut()?.next()).catch_unwind().await;
+            let next = match next {
+                Ok(next) => next,
+                Err(panic) if self.all_cooperative || self.again.is_none() => resume_unwind(panic),
+                Err(_) => {
+                    self.all_cooperative = true;
+                    if let Err(error) = self.restart().await {
+                        return Some(Err(error));
+                    }
+                    continue;
+                }
+            };
             match next {
                 Some(Err(error)) if self.may_run_again(&error) => {
                     if let Err(error) = self.restart().await {
@@ -101,6 +131,7 @@ impl Execution {
         self.runs += 1;
         let frame = execute_logical_plan(&self.context, plan).await?;
         let frame = with_account(frame, self.query.account().clone());
+        let frame = if self.all_cooperative { all_cooperative(frame) } else { frame };
         let task = Arc::new(frame.task_ctx());
         let batch_rows = task.session_config().batch_size();
         let plan = sliced(frame.create_physical_plan().await?, batch_rows)?;
@@ -116,12 +147,36 @@ impl Execution {
         Ok(())
     }
 
-    fn may_run_again(&self, error: &DataFusionError) -> bool {
+    fn may_run_again(&mut self, error: &DataFusionError) -> bool {
+        if self.again.is_some() && !self.all_cooperative && is_of_decoder(error) {
+            self.all_cooperative = true;
+            return true;
+        }
         let replaced = matches!(engine_error(error), Some(EngineError::FileReplaced { .. }));
         let again = replaced && self.again.is_some() && self.runs < RUNS_MAX;
         if again {
             tracing::info!(query = self.query.id, %error, "a file was replaced: the statement runs again");
         }
         again
+    }
+}
+
+/// Returns the query with cooperative scans of small tables, too.
+fn all_cooperative(query: DataFrame) -> DataFrame {
+    let (mut state, plan) = query.into_parts();
+    if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<CoscanOptions>() {
+        options.small_table_bytes = 0;
+    }
+    DataFrame::new(state, plan)
+}
+
+/// Returns whether an error is of the decoder of pages, which does not know the file.
+fn is_of_decoder(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::ArrowError(error, _) => matches!(**error, ArrowError::ParquetError(_)),
+        DataFusionError::ParquetError(error) => {
+            matches!(**error, ParquetError::General(_) | ParquetError::EOF(_))
+        }
+        _ => false,
     }
 }

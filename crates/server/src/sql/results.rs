@@ -68,6 +68,8 @@ pub(crate) struct Ending {
     base: Arc<SessionBase>,
     session: Arc<SessionEntry>,
     query: Arc<RunningQuery>,
+    /// The whole text, for the audit log.
+    sql: String,
     /// The time at which the client sent the statement.
     begun: Instant,
     /// The text of the prepared statement, if it is not that of the query.
@@ -80,12 +82,13 @@ impl Ending {
         base: Arc<SessionBase>,
         session: Arc<SessionEntry>,
         query: Arc<RunningQuery>,
+        sql: String,
         begun: Instant,
         prepared: Option<String>,
     ) -> Self {
         // The line is written at the end, which no other line of the session replaces.
         session.set_audited();
-        Ending { base, session, query, begun, prepared, noted: false }
+        Ending { base, session, query, sql, begun, prepared, noted: false }
     }
 
     pub(crate) fn note(&mut self, error: Option<&QueryError>) {
@@ -106,7 +109,7 @@ impl Ending {
                 ("session", self.session.id.into()),
                 ("protocol", finished.protocol.as_str().into()),
                 ("peer", self.session.peer.map(|peer| peer.to_string()).into()),
-                ("sql", finished.sql.as_str().into()),
+                ("sql", std::mem::take(&mut self.sql).into()),
                 ("prepared", self.prepared.take().into()),
                 ("rows", finished.rows.into()),
                 ("took_ms", took_ms.into()),

@@ -655,8 +655,9 @@ impl Session {
         let parent = run.trace_parent.or_else(|| trace_parent(sql).map(str::to_owned));
         let query = self.base.registry.begin(&self.entry, sql, policy, run.cancel, parent);
         tracing::debug!(query = query.id, session = self.entry.id, user = query.user, sql, "statement");
+        let (base, session) = (self.base.clone(), self.entry.clone());
         let mut ending =
-            Ending::new(self.base.clone(), self.entry.clone(), query.clone(), run.begun, run.prepared);
+            Ending::new(base, session, query.clone(), sql.to_owned(), run.begun, run.prepared);
         let explained = explain::explained(&plan);
         let mut turns = Turned::new(&self.base, &self.entry.user);
         let interrupt = Interrupt::default();

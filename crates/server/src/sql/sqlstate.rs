@@ -7,7 +7,7 @@
 use std::io;
 
 use coscan_datafusion::engine_error;
-use coscan_engine::EngineError;
+use coscan_engine::{EngineError, ReadError};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::parquet::errors::ParquetError;
@@ -79,23 +79,36 @@ pub(crate) fn sqlstate(error: &DataFusionError, text: &str) -> &'static str {
         DataFusionError::ResourcesExhausted(_) => "53200",
         DataFusionError::Configuration(_) => "22023",
         DataFusionError::ArrowError(error, _) => of_arrow(error),
-        DataFusionError::ObjectStore(error) => match **error {
-            object_store::Error::NotFound { .. } => "58P01",
-            _ => "58030",
-        },
+        DataFusionError::ObjectStore(error) => of_store(error),
         DataFusionError::IoError(error) if error.kind() == io::ErrorKind::NotFound => "58P01",
         DataFusionError::IoError(_) => "58030",
-        DataFusionError::ParquetError(error) => match **error {
-            // Conditions are evaluated while pages are decoded.
-            ParquetError::ArrowError(_) | ParquetError::External(_) if divides_by_zero(text) => "22012",
-            ParquetError::ArrowError(_) | ParquetError::External(_) => with(&RUNNING, text, "XX001"),
-            _ => "XX001",
-        },
+        DataFusionError::ParquetError(error) => of_parquet(error, text),
         DataFusionError::Plan(_) => with(&PLANNING, text, "42000"),
         // Functions return this for values that they cannot take.
         DataFusionError::Execution(_) => with(&RUNNING, text, "22000"),
         DataFusionError::External(_) if text.contains("Invalid regex") => "2201B",
         _ => INTERNAL,
+    }
+}
+
+fn of_store(error: &object_store::Error) -> &'static str {
+    match error {
+        object_store::Error::NotFound { .. } => "58P01",
+        _ => "58030",
+    }
+}
+
+fn of_parquet(error: &ParquetError, text: &str) -> &'static str {
+    match error {
+        // Conditions are evaluated while pages are decoded.
+        ParquetError::ArrowError(_) | ParquetError::External(_) if divides_by_zero(text) => "22012",
+        ParquetError::External(source) if source.is::<ReadError>() => "58030",
+        ParquetError::External(source) => {
+            let of_store = source.downcast_ref::<object_store::Error>().map(of_store);
+            of_store.unwrap_or_else(|| with(&RUNNING, text, "XX001"))
+        }
+        ParquetError::ArrowError(_) => with(&RUNNING, text, "XX001"),
+        _ => "XX001",
     }
 }
 
@@ -130,6 +143,7 @@ fn of_arrow(error: &ArrowError) -> &'static str {
         ArrowError::OffsetOverflowError(_) | ArrowError::MemoryError(_) => "54000",
         ArrowError::NotYetImplemented(_) => "0A000",
         ArrowError::IoError(..) => "58030",
+        ArrowError::ParquetError(_) => "XX001",
         _ => "22000",
     }
 }

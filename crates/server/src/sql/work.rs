@@ -71,7 +71,8 @@ impl Work {
             }
         });
         *lanes[at].users.entry(user.to_owned()).or_default() += 1;
-        OnLane { threads: lanes[at].handle(), work: self.clone(), at, user: user.to_owned() }
+        let place = Arc::new(Place { work: self.clone(), at, user: user.to_owned() });
+        OnLane { threads: lanes[at].handle(), place }
     }
 
     /// The threads of the first lane.
@@ -109,9 +110,15 @@ impl Drop for Lane {
     }
 }
 
-/// A statement's place on the lane of its user.
+/// A statement on the lane of its user.
 pub(crate) struct OnLane {
     threads: Handle,
+    place: Arc<Place>,
+}
+
+/// A statement's place on a lane, until the last of its work has left the threads. Work that was stopped may go on for a
+/// while, and the lane then is that of its user.
+struct Place {
     work: Arc<Work>,
     at: usize,
     user: String,
@@ -124,7 +131,12 @@ impl OnLane {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        Task { task: self.threads.spawn(interrupt.guard(future)), interrupt: interrupt.clone() }
+        let (place, work) = (self.place.clone(), interrupt.guard(future));
+        let task = self.threads.spawn(async move {
+            let _place = place;
+            work.await
+        });
+        Task { task, interrupt: interrupt.clone() }
     }
 
     /// Runs planning. If the caller drops this future, planning is interrupted. `None` if it panicked.
@@ -143,13 +155,18 @@ impl OnLane {
                 output = future => Some(output),
             }
         });
-        let output = self.threads.spawn_blocking(move || threads.block_on(planning)).await;
+        let place = self.place.clone();
+        let planned = self.threads.spawn_blocking(move || {
+            let _place = place;
+            threads.block_on(planning)
+        });
+        let output = planned.await;
         wanted.ended = true;
         output.ok().flatten()
     }
 }
 
-impl Drop for OnLane {
+impl Drop for Place {
     fn drop(&mut self) {
         let mut lanes = self.work.lock();
         let Some(lane) = lanes.get_mut(self.at) else { return };
@@ -198,19 +215,38 @@ impl<T> Drop for Task<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn a_lane_with_stopped_work_stays_that_of_its_user() {
+        let work = Work::start(1).unwrap();
+        let ann = work.lane("ann");
+        let (begun, begins) = std::sync::mpsc::channel();
+        let task = ann.spawn(&Interrupt::default(), async move {
+            begun.send(()).unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+        });
+        begins.recv().unwrap();
+        let at = ann.place.at;
+        drop((task, ann));
+        assert_ne!(work.lane("bob").place.at, at, "it computes");
+        std::thread::sleep(Duration::from_secs(2));
+        assert_eq!(work.lane("bob").place.at, at, "it is free again");
+    }
 
     #[test]
     fn users_with_statements_in_progress_have_lanes_of_their_own() {
         let work = Work::start(1).unwrap();
         let (ann, bob) = (work.lane("ann"), work.lane("bob"));
-        assert_ne!(ann.at, bob.at);
-        assert_eq!(work.lane("ann").at, ann.at);
+        assert_ne!(ann.place.at, bob.place.at);
+        assert_eq!(work.lane("ann").place.at, ann.place.at);
         let others: Vec<_> = (0..2 * LANES_MAX).map(|n| work.lane(&n.to_string())).collect();
         assert_eq!(work.lock().len(), LANES_MAX);
-        let before = ann.at;
+        let before = ann.place.at;
         drop((ann, bob, others));
         assert!(work.lock().iter().all(|lane| lane.users.is_empty()));
-        assert!(work.lane("ann").at <= before, "an empty lane is used again");
+        assert!(work.lane("ann").place.at <= before, "an empty lane is used again");
     }
 }

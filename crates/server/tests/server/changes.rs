@@ -117,8 +117,11 @@ async fn the_audit_log_has_every_attempt() {
     })
     .await;
     let ann = world.connect("ann", "ann").await.unwrap();
+    let padded = format!("/* {} */ SELECT count(*) FROM t WHERE id = 4712", "x".repeat(20_000));
     let attempts = [
         ("SELECT count(*) FROM t WHERE id = 4711", "00000"),
+        (&padded, "00000"),
+        ("SELECT input_file_name() FROM t", "42883"),
         ("SELECT * FROM secret", "42P01"),
         ("SELEC nonsense", "42601"),
         ("COPY t TO '/tmp/never.csv'", "42501"),

@@ -56,8 +56,9 @@ const OF_TEXT: Function = Function {
 };
 
 pub(super) fn register(context: &SessionContext) {
-    let functions = [CONTAINS, OVERLAPS, LESS, AT_MOST, REMOVE, OF_TEXT];
+    let functions = [CONTAINS, OVERLAPS, LESS, AT_MOST, OF_TEXT];
     functions.into_iter().for_each(|function| context.register_udf(function.immutable()));
+    context.register_udf(REMOVE.immutable().with_aliases(["list_remove"]));
     context.register_udf(ScalarUDF::from(Coalesce(coalesce())));
 }
 

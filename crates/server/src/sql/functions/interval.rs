@@ -127,7 +127,9 @@ pub(crate) fn interval_of_text(text: Expr) -> Expr {
     let compute = |args: &ScalarFunctionArgs| {
         let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8)?;
         let read = |text: &str| {
-            let words = in_words(text);
+            // A number without a unit is one of seconds.
+            let seconds = text.trim().parse::<f64>().is_ok().then(|| format!("{text} seconds"));
+            let words = seconds.or_else(|| in_words(text));
             parse_interval_month_day_nano(words.as_deref().unwrap_or(text)).map_err(|_| {
                 let text = format!("invalid input syntax for type interval: \"{text}\"");
                 DataFusionError::External(Box::new(QueryError::other("22007", text)))

@@ -203,20 +203,7 @@ pub(crate) fn register(context: &SessionContext) {
     time::register(context);
     to_char::register(context);
     whole::register(context);
-    written::register(context);
-    replace_aliases(context);
-}
-
-/// Gives the aliases of replaced functions to the new ones. A session that is built from this one registers all functions
-/// again by their own names, in any order.
-fn replace_aliases(context: &SessionContext) {
-    let functions = context.state().scalar_functions().clone();
-    for (alias, old) in &functions {
-        if let Some(new) = functions.get(old.name()).filter(|new| !Arc::ptr_eq(old, new)) {
-            context.register_udf(new.as_ref().clone().with_aliases([alias.as_str()]));
-        }
-    }
-}
+    written::register(context);}
 
 /// Registers functions about the user and its privileges.
 pub(crate) fn register_user(
@@ -228,6 +215,10 @@ pub(crate) fn register_user(
 ) {
     let names = ["session_user", "current_user", "user", "current_role"];
     names.iter().for_each(|name| register_own(context, own, answer::udf(name, user.into())));
+    if !admin {
+        // It tells the paths of files.
+        context.deregister_udf("input_file_name");
+    }
     for name in cancel::NAMES {
         let viewer = Viewer { user: user.to_owned(), admin };
         register_own(context, own, cancel::udf(name, registry.clone(), viewer));
@@ -244,4 +235,19 @@ pub(crate) fn register_number(context: &SessionContext, own: &OwnFunctions, numb
 pub(crate) fn register_own(context: &SessionContext, own: &OwnFunctions, function: ScalarUDF) {
     own.set(function.clone());
     context.register_udf(function);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A session that is built from another one registers all functions again by their own names, in any order.
+    #[test]
+    fn aliases_of_replaced_functions_are_those_of_the_new_ones() {
+        let functions = function_session().scalar_functions().clone();
+        for (name, function) in &functions {
+            let own = &functions[function.name()];
+            assert!(Arc::ptr_eq(own, function), "{name} is the {} of the query engine", function.name());
+        }
+    }
 }

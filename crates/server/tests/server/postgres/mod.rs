@@ -4,11 +4,14 @@ mod dialect;
 mod made;
 mod parameters;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{ENDLESS, ROWS, World, code, stopped, stopped_by};
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, pin_mut};
+use parquet::arrow::ArrowWriter;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 fn first(messages: &[SimpleQueryMessage]) -> Option<&str> {
@@ -409,4 +412,25 @@ async fn a_file_that_was_replaced_is_read_anew() {
         let sql = format!("SELECT count(*), {column} FROM t WHERE id % 2 = {}", round % 2);
         assert_eq!(counted(&sql).await, Ok((rows + 1 - round % 2) / 2), "round {round}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_and_errors_have_no_nul() {
+    let world = World::with(|config, folder| {
+        let path = folder.join("nul.parquet");
+        let column: ArrayRef = Arc::new(StringArray::from(vec!["x\0y"]));
+        let batch = RecordBatch::try_from_iter([("a\0b", column)]).unwrap();
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        config.set("table", &format!("nul={}", path.display())).unwrap();
+    })
+    .await;
+    let client = world.client().await;
+    let rows = client.query("SELECT * FROM nul", &[]).await.unwrap();
+    assert_eq!(rows[0].columns()[0].name(), "a\u{fffd}b");
+    let error = client.query("SELECT c::int FROM (SELECT * FROM nul) AS n(c)", &[]).await.unwrap_err();
+    let message = error.as_db_error().unwrap().message();
+    assert!(message.contains("x\u{fffd}y"), "{message}");
 }
