@@ -709,3 +709,5 @@ select * from (select 1 as k, count(*) from (values (1)) t) x where k = 2
 select n from (select count(*) n, 'a' k from (values (1)) t union all select count(*), 'b' from (values (1),(2)) t) x where k = 'b'
 select count(*) from (values (1)) t having (select count(*) from (values (1)) u) > 1
 select 'b' as t, v - 10 as x from (values (1),(2)) g(v) union all select 'a', v from (values (5),(6)) h(v) order by t, x limit 2
+select count(*) from (values (date '2024-01-01'),(date '2024-01-02')) t(x) where date '2024-01-01' = x and x = date '2024-01-01'
+select count(*) from (values (date '2024-01-01'),(date '2024-01-02')) t(x) where x >= date '2024-01-01' and date '2024-01-01' < x

@@ -19,6 +19,7 @@ use crate::boxed;
 use crate::canonical_floats::{CanonicalScans, with_canonical_computed};
 use crate::logical::computed_keys::with_computed_keys;
 use crate::logical::constant_keys::without_constant_keys;
+use crate::logical::constants_behind::with_constants_behind;
 use crate::logical::counted_sets::with_counted_sets;
 use crate::logical::dependencies::{IndependentPlanner, with_independent_columns};
 use crate::logical::dictionary_numbers::with_dictionary_numbers;
@@ -238,6 +239,13 @@ pub const STEPS: &[Step] = &[
         needs: "the rules of DataFusion that move filters and remove empty inputs: it wraps them",
         guarantees: "no condition changes the rows of a group that exists without rows, and no such group is lost",
         add: Add::Optimizer(with_groups_without_rows),
+    },
+    Step {
+        file: "logical/constants_behind.rs",
+        rules: &[],
+        needs: "the rule of DataFusion that merges filters: it wraps it",
+        guarantees: "bounds of a column from both sides of comparisons are merged with their operators",
+        add: Add::Optimizer(with_constants_behind),
     },
     Step {
         file: "logical/constant_keys.rs",

@@ -99,6 +99,16 @@ const QUERIES: &[(&str, &[&str])] = &[
         &["4"],
     ),
     ("SELECT count(*) FROM l HAVING (SELECT count(*) FROM r) > 9", &[]),
+    (
+        "SELECT count(*) FROM (VALUES (date '2024-01-01'), (date '2024-01-02')) AS t(x)
+         WHERE date '2024-01-01' = x AND x = date '2024-01-01'",
+        &["1"],
+    ),
+    (
+        "SELECT count(*) FROM (VALUES (date '2024-01-01'), (date '2024-01-02')) AS t(x)
+         WHERE x >= date '2024-01-01' AND date '2024-01-01' < x",
+        &["1"],
+    ),
     ("SELECT 'b' AS t, k - 10 AS x FROM g UNION ALL SELECT 'a', v FROM g ORDER BY t, x LIMIT 2", &["a|1", "a|1"]),
     (
         "SELECT n, m FROM (SELECT count(*) AS n FROM l) AS x LEFT JOIN (SELECT count(*) AS m FROM r) AS y ON false",

@@ -2,6 +2,7 @@
 
 pub(crate) mod computed_keys;
 pub(crate) mod constant_keys;
+pub(crate) mod constants_behind;
 pub(crate) mod counted_sets;
 pub(crate) mod dependencies;
 pub(crate) mod dictionary_numbers;
