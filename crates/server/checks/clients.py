@@ -314,8 +314,38 @@ class Libraries(Served):
             self.assertEqual(run("FETCH kept").fetchone(), (1,))
             fails("34000", "FETCH other")
             connection.rollback()
+            run("DECLARE c CURSOR FOR SELECT 1")
+            fails("42P03", "DECLARE c CURSOR FOR SELECT 2")
+            connection.rollback()
             connection.autocommit = True
+            fails("25P01", "DECLARE c CURSOR FOR SELECT 1")
             self.assertEqual(notices, [])
+            # Variables that functions set and read, and names and values that are none.
+            self.assertEqual(run("SELECT set_config('TimeZone', 'asia/tokyo', false)").fetchone()[0], "Asia/Tokyo")
+            self.assertEqual((value("timezone"), connection.info.parameter_status("TimeZone")), ("Asia/Tokyo", "Asia/Tokyo"))
+            run("RESET TIME ZONE")
+            self.assertEqual(run("SELECT pg_typeof(now())::text, current_setting('timezone')").fetchone(), ("timestamp with time zone", "UTC"))
+            run("SET app.user_id = '7'")
+            self.assertEqual(run("SELECT current_setting('app.user_id')").fetchone()[0], "7")
+            run("BEGIN; SET LOCAL app.user_id = '8'; COMMIT")
+            self.assertEqual(value("app.user_id"), "7")
+            run("SET statement_timeout = 5000")
+            self.assertEqual(value("statement_timeout"), "5s")
+            run("SET statement_timeout = 0")
+            for code, sql in (
+                ("42704", "SET statment_timeout = 1"), ("42704", "SHOW app.nothing"), ("55P02", "SET server_version = '9'"),
+                ("22023", "SET datestyle = 'foo'"), ("22023", "SET extra_float_digits = 9"), ("22023", "SET work_mem = '4 elephants'"),
+            ):
+                fails(code, sql)
+            for sql in ("BEGIN READ ONLY, NOT DEFERRABLE", "COMMIT", "START TRANSACTION DEFERRABLE", "COMMIT"):
+                tag = connection.execute(sql).statusmessage
+                self.assertEqual(tag, sql.replace(" READ ONLY, NOT", "").replace(" DEFERRABLE", ""))
+            self.assertEqual(connection.execute("EXPLAIN SELECT 1").statusmessage, "EXPLAIN")
+            for options, lines in (
+                ("(FORMAT csv, HEADER on, FORCE_QUOTE (b))", b'a,b\n1,"x"\n'), ("WITH CSV HEADER FORCE QUOTE *", b'a,b\n"1","x"\n'),
+            ):
+                with connection.cursor().copy(f"COPY (SELECT 1 AS a, 'x' AS b) TO STDOUT {options}") as copy:
+                    self.assertEqual(b"".join(bytes(part) for part in copy), lines)
             for sql in ("COMMIT", "ROLLBACK", "SET LOCAL application_name = 'x'"):
                 run(sql)
             run("BEGIN")

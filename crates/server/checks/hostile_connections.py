@@ -81,6 +81,36 @@ class Connections(Hostile):
                     pass
                 self.ends(wire)
 
+    def test_messages_that_are_shorter_than_their_content(self):
+        """They are refused, and the connection goes on after the next Sync."""
+        number = lambda *numbers: struct.pack(f"!{len(numbers)}h", *numbers)
+        short = [
+            (b"P", b"s\0SELECT 1\0"), (b"P", b"s\0SELECT 1\0" + number(3)), (b"B", b"\0\0\0"), (b"B", b"\0\0" + number(0, -1)),
+            (b"B", b"\0\0" + number(0, 1) + struct.pack("!i", 1_000_000) + b"x"), (b"E", b"\0"), (b"D", b""), (b"D", b"S"), (b"C", b"P"),
+            (b"E", b"p" + struct.pack("!i", 0)), (b"H", b"x"), (b"S", b"x"),
+        ]
+        with Wire(self.free.port) as wire:
+            wire.open()
+            for kind, body in short:
+                with self.subTest(kind, body=body):
+                    wire.send(kind, body)
+                    self.assertEqual(wire.error(), "08P01")
+                    if kind != b"S":
+                        wire.send(b"P", b"\0SELECT nope\0" + number(0))
+                        wire.send(b"S", b"")
+                    self.assertEqual(wire.read(), (b"Z", b"I"))
+            for code, body in (("08P01", b"SELECT 1"), ("08P01", b"SELECT 1\0x"), ("22021", b"SELECT '\xff'\0")):
+                wire.send(b"Q", body)
+                self.assertEqual(wire.error(), code)
+                self.assertEqual(wire.read(), (b"Z", b"I"))
+            wire.send(b"F", b"")
+            self.assertEqual(wire.error(), "0A000")
+            self.assertEqual(wire.read(), (b"Z", b"I"))
+            self.assertEqual(wire.query("SELECT 1")[1][1][-1:], b"1")
+            wire.send(b"!", b"")
+            self.assertEqual(wire.error(), "08P01")
+            self.ends(wire)
+
     def test_messages_that_are_too_long(self):
         huge = struct.pack("!i", 1 << 30)
         with Wire(self.free.port) as wire:

@@ -128,6 +128,37 @@ class Prepared(unittest.TestCase):
             self.fails("26000", run, 'EXECUTE "P"(7)')
             self.fails("26000", run, 'DEALLOCATE "P"')
 
+    def test_json_identifiers_and_arrays(self):
+        import uuid
+
+        from psycopg.types.json import Json, Jsonb
+
+        one = uuid.UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")
+        asked = [
+            ("%s", [one], one), ("%s::uuid", [str(one).upper()], one), ("%s", [Json([1])], [1]), ("%s", [Jsonb({"a": 1})], {"a": 1}),
+            ("%s || %s", [Jsonb({"a": 1}), Jsonb({"b": 2})], {"a": 1, "b": 2}), ("%s -> 'a'", [Jsonb({"a": 1})], 1),
+            ("""'{"a": 1}'::jsonb || %s""", ['{"b": 2}'], {"a": 1, "b": 2}), ("%s", [[1, 2]], [1, 2]), ("%s", [["a", None]], ["a", None]),
+            ("2 = ANY(%s)", [[1, 2]], True), ("(SELECT %s)", ["a"], "a"), ("'a%%' LIKE 'a!%%' ESCAPE %s", ["!"], True),
+            ("date '2024-01-01' = ANY(%s::date[])", [[date(2024, 1, 1)]], True),
+            ("(SELECT count(*) FROM unnest(%s) x)", [[1, 2]], 2),
+        ]
+        with self.connect() as connection:
+            for binary in (False, True):
+                for sql, values, expected in asked:
+                    with self.subTest(sql, values=values, binary=binary):
+                        sql = sql.replace("%s", "%b") if binary else sql
+                        self.assertEqual(connection.execute(f"SELECT {sql}", values).fetchone()[0], expected)
+            for sql, values, expected in (
+                ("PREPARE j (jsonb, jsonb) AS SELECT $1 || $2", """'{"a": 1}', '{"b": 2}'""", {"a": 1, "b": 2}),
+                ("PREPARE j (int[]) AS SELECT $1", "'{1,2,null}'", [1, 2, None]),
+                ("PREPARE j (int[]) AS SELECT count(*) FROM unnest($1) x", "'{1,2}'", 2),
+                ("PREPARE j (uuid) AS SELECT $1", f"'{str(one).upper()}'", one),
+            ):
+                with self.subTest(sql):
+                    connection.execute(sql)
+                    self.assertEqual(connection.execute(f"EXECUTE j({values})").fetchone()[0], expected)
+                    connection.execute("DEALLOCATE j")
+
     def test_types_that_the_client_states(self):
         """psycopg states the types of numbers and times. The other operand's types do not replace them."""
         day = date(2024, 1, 1)

@@ -206,6 +206,11 @@ fn times_of(metrics: &MetricsSet) -> Option<(SystemTime, SystemTime)> {
 
 /// The context of a client's span. An invalid one counts as none.
 fn context_of(trace_parent: &str) -> Context {
+    // The library takes identifiers of any length.
+    let lengths: Vec<usize> = trace_parent.split('-').map(str::len).collect();
+    if !lengths.starts_with(&[2, 32, 16, 2]) {
+        return Context::new();
+    }
     let carrier = HashMap::from([("traceparent".to_owned(), trace_parent.to_owned())]);
     TraceContextPropagator::new().extract_with_context(&Context::new(), &carrier)
 }

@@ -711,3 +711,27 @@ select count(*) from (values (1)) t having (select count(*) from (values (1)) u)
 select 'b' as t, v - 10 as x from (values (1),(2)) g(v) union all select 'a', v from (values (5),(6)) h(v) order by t, x limit 2
 select count(*) from (values (date '2024-01-01'),(date '2024-01-02')) t(x) where date '2024-01-01' = x and x = date '2024-01-01'
 select count(*) from (values (date '2024-01-01'),(date '2024-01-02')) t(x) where x >= date '2024-01-01' and date '2024-01-01' < x
+SELECT true = 't', 'no' <> true, (1 = 1) = 'yes'
+SELECT true = 'x'
+SELECT b = 'true', b IN ('t', 'off'), b NOT IN ('f'), b BETWEEN 'f' AND 't' FROM (VALUES (true), (false), (NULL)) v(b)
+SELECT CASE b WHEN 't' THEN 1 WHEN 'f' THEN 0 END FROM (VALUES (true), (false)) v(b)
+SELECT b IN ('maybe') FROM (VALUES (true)) v(b)
+SELECT u IN ('A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11') FROM (VALUES (uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11')) v(u)
+SELECT sha256('\x01'), sha224(x) FROM (VALUES ('\x01'::bytea)) v(x)
+SELECT encode('\x01', 'base64'), encode(x, 'base64'), encode(x, 'escape'), encode(x, 'HEX') FROM (VALUES ('\x0041ff5c'::bytea), ('\x'::bytea), (NULL)) v(x)
+SELECT encode(decode(repeat('ab', n), 'hex'), 'base64') FROM (VALUES (56), (57), (58), (114)) v(n)
+SELECT decode('AQ', 'base64')
+SELECT decode(t, 'base64'), decode(t, 'escape') FROM (VALUES ('AQ=='), ('A Q I =')) v(t)
+SELECT encode('\x01', 'base32')
+SELECT get_byte('\x0102'::bytea, 1), get_bit('\x0102'::bytea, 9), set_byte('\x0102'::bytea, 0, 255), set_bit('\x0102'::bytea, 8, 1)
+SELECT get_byte(x, 0), get_bit(x, 3), octet_length(x), bit_length(x), length(x) FROM (VALUES ('\x0102'::bytea), (NULL)) v(x)
+SELECT octet_length('é'), bit_length(t) FROM (VALUES ('é')) v(t)
+SELECT get_byte('\x0102', 2)
+SELECT set_bit('\x0102'::bytea, 0, 2)
+SELECT current_setting('server_encoding'), current_setting('nosuch', true), current_setting('app.nosuch', true)
+SELECT current_setting('nosuch')
+SELECT current_setting('app.nosuch')
+SELECT set_config('app.id', '7', false), set_config('bytea_output', 'HEX', true), set_config('work_mem', '4096', true)
+SELECT set_config('nosuch', '1', false)
+SELECT set_config('work_mem', '4 elephants', false)
+SELECT 'a%' LIKE 'a!%' ESCAPE '!'

@@ -12,7 +12,8 @@ use super::error::error;
 /// A statement about the block.
 #[derive(Clone, Debug)]
 pub(crate) enum Transact {
-    Begin,
+    /// BEGIN or START TRANSACTION, with its tag.
+    Begin(&'static str),
     /// COMMIT. `chain`: the next block begins at once.
     Commit {
         chain: bool,

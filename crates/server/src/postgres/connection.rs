@@ -28,11 +28,10 @@ use super::copy::CopyFormat;
 use super::error::{error, error_message, fatal, info, violation, without_nul};
 use super::extended::Extended;
 use super::request::Request;
-use super::rows::{Rows, description, fields};
-use super::settings;
-use super::socket::Socket;
+use super::rows::{EXPLAIN, Rows, description, fields};
+use super::socket::{Received, Socket, receive};
 use super::statement::{self, Statement};
-use crate::sql::{QueryError, Run, Session};
+use crate::sql::{QueryError, Run, Session, settings};
 use crate::state::State;
 use crate::transport::Wire;
 
@@ -50,6 +49,8 @@ pub(crate) struct Connection<'a> {
     pub(crate) extended: Extended,
     pub(crate) cursors: HashMap<String, Cursor>,
     pub(crate) block: Block,
+    /// Set while one of several statements of a text runs. They are one transaction.
+    pub(crate) several: bool,
     /// Its variables after the login, for RESET.
     begun_with: HashMap<String, String>,
 }
@@ -72,31 +73,33 @@ pub(crate) async fn run(
     let (extended, cursors) = (Extended::default(), HashMap::new());
     let request = Request::of(session.entry());
     let block = Block::default();
-    let mut connection = Connection { socket, session, request, extended, cursors, block, begun_with };
+    let mut connection =
+        Connection { socket, session, request, extended, cursors, block, several: false, begun_with };
     loop {
         let entry = connection.session.entry().clone();
-        let message = tokio::select! {
+        let received = tokio::select! {
             biased;
             why = entry.terminated() => {
                 return connection.end(fatal("57P01", format!("terminating connection due to {}", why.reason()))).await;
             }
-            message = connection.socket.next() => message,
+            received = receive(connection.socket) => received,
             () = state.drained() => return connection.end(fatal("57P01", "the server is shutting down: connect again later")).await,
             () = idle(state.config().idle_timeout) => {
                 return connection.end(fatal("57P05", IDLE)).await;
             }
         };
-        let message = match message {
-            None | Some(Ok(PgWireFrontendMessage::Terminate(_))) => return Ok(()),
-            Some(Ok(message)) => message,
+        let received = match received {
+            None | Some(Ok(Received::Message(PgWireFrontendMessage::Terminate(_)))) => return Ok(()),
+            Some(Ok(received)) => received,
             Some(Err(PgWireError::IoError(error))) if error.kind() != io::ErrorKind::InvalidData => {
                 return Err(error);
             }
+            Some(Err(error @ PgWireError::UserError(_))) => return connection.end(error).await,
             Some(Err(error)) => return connection.end(fatal("08P01", error.to_string())).await,
         };
         // A client that leaves wants no answer, so its running work is dropped.
         tokio::select! {
-            handled = connection.handle(message) => handled?,
+            handled = connection.handle(received) => handled?,
             () = wire.gone() => return Ok(()),
         }
     }
@@ -115,22 +118,30 @@ impl Connection<'_> {
     }
 
     /// Handles a message. Errors are sent to the client.
-    async fn handle(&mut self, message: PgWireFrontendMessage) -> io::Result<()> {
-        let extended = message.is_extended_query();
-        let simple = matches!(message, PgWireFrontendMessage::Query(_));
-        if self.extended.skips() && !matches!(message, PgWireFrontendMessage::Sync(_)) {
+    async fn handle(&mut self, received: Received) -> io::Result<()> {
+        let (extended, is_sync) = (received.is_extended(), received.is_sync());
+        let simple = matches!(received, Received::Message(PgWireFrontendMessage::Query(_)));
+        if self.extended.skips() && !is_sync {
             return Ok(());
         }
-        let done = match self.request.cancel_for(&message) {
-            Some(cancel) => {
-                tokio::select! {
-                    biased;
-                    stop = cancel.stopped() => Err(QueryError::Stopped(stop).into()),
-                    done = self.dispatch(message) => done,
+        if is_sync {
+            self.request.ends();
+            self.extended.synced(self.socket.transaction_status());
+        }
+        let done = match received.message() {
+            Err(why) => Err(why),
+            Ok(message) => match self.request.cancel_for(&message) {
+                Some(cancel) => {
+                    tokio::select! {
+                        biased;
+                        stop = cancel.stopped() => Err(QueryError::Stopped(stop).into()),
+                        done = self.dispatch(message) => done,
+                    }
                 }
-            }
-            None => self.dispatch(message).await,
+                None => self.dispatch(message).await,
+            },
         };
+        self.several = false;
         // After this point the request cannot be stopped: its last answer is sent in full.
         if simple {
             self.request.ends();
@@ -142,17 +153,22 @@ impl Connection<'_> {
             Err(error) => info(error, ""),
         };
         let ends = error.is_fatal();
+        // What functions of the statement have asked for has no effect.
+        self.session.variables().put(self.socket.metadata());
         self.socket.feed(error_message(error)).await?;
         if self.socket.transaction_status() == TransactionStatus::Transaction {
             self.socket.set_transaction_status(TransactionStatus::Error);
         }
-        if extended {
-            self.extended.skip();
+        if ends {
             self.socket.flush().await?;
-        } else {
-            self.ready().await?;
+            return Err(io::Error::other("the client was sent away"));
         }
-        if ends { Err(io::Error::other("the client was sent away")) } else { Ok(()) }
+        if extended && !is_sync {
+            self.extended.skip();
+            self.socket.flush().await
+        } else {
+            self.ready().await
+        }
     }
 
     async fn dispatch(&mut self, message: PgWireFrontendMessage) -> PgWireResult<()> {
@@ -166,11 +182,7 @@ impl Connection<'_> {
             PgWireFrontendMessage::Execute(execute) => Box::pin(self.execute(execute)).await,
             PgWireFrontendMessage::Close(close) => self.close(close).await,
             PgWireFrontendMessage::Flush(_) => Ok(self.socket.flush().await?),
-            PgWireFrontendMessage::Sync(_) => {
-                self.request.ends();
-                self.extended.synced(self.socket.transaction_status());
-                Ok(self.ready().await?)
-            }
+            PgWireFrontendMessage::Sync(_) => Ok(self.ready().await?),
             // Remaining messages of a refused copy.
             PgWireFrontendMessage::CopyData(_)
             | PgWireFrontendMessage::CopyDone(_)
@@ -240,30 +252,19 @@ impl Connection<'_> {
                 self.warn("25P01", "SET LOCAL can only be used in transaction blocks").await?;
                 "SET"
             }
-            Statement::Set { variable, value, .. } if value.eq_ignore_ascii_case("default") => {
-                self.reset(Some(variable)).await?;
-                "SET"
-            }
             Statement::Set { variable, value, .. } => {
-                let told = settings::set(self.socket.metadata_mut(), variable, value)?;
-                if variable == "application_name" {
-                    self.session.entry().set_application(value);
-                }
-                // The value as SHOW displays it.
-                let value =
-                    settings::show(self.socket.metadata(), variable).unwrap_or_else(|_| value.clone());
-                if variable == "timezone" {
-                    self.session.set_time_zone(&value)?;
-                }
-                if let Some(told) = told {
-                    let status = ParameterStatus::new(told.to_owned(), value);
-                    self.socket.feed(PgWireBackendMessage::ParameterStatus(status)).await?;
-                }
+                self.set(variable, value).await?;
                 "SET"
             }
             Statement::Reset(variable) => {
                 self.reset(variable.as_deref()).await?;
                 "RESET"
+            }
+            Statement::Declare { cursor, .. } if self.cursors.contains_key(cursor) => {
+                return Err(error("42P03", format!("cursor \"{cursor}\" already exists")));
+            }
+            Statement::Declare { holds: false, .. } if self.block.0.is_none() && !self.several => {
+                return Err(error("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
             }
             Statement::Declare { cursor, holds, plan } => {
                 if self.cursors.len() >= CURSORS_MAX {
@@ -309,14 +310,45 @@ impl Connection<'_> {
         Ok(Some(Tag::new(tag)))
     }
 
+    /// Sets a variable.
+    async fn set(&mut self, variable: &str, value: &str) -> PgWireResult<()> {
+        if value.eq_ignore_ascii_case("default") {
+            return self.reset(Some(variable)).await;
+        }
+        let told = settings::set(self.socket.metadata_mut(), variable, value)?;
+        // The value as SHOW displays it.
+        let shown = settings::show(self.socket.metadata(), variable)?;
+        self.tell(told.map(|told| (told, shown)).into_iter().collect()).await
+    }
+
+    /// Sets the variables for which functions of a statement have asked.
+    async fn set_as_asked(&mut self) -> PgWireResult<()> {
+        for asked in self.session.variables().asked() {
+            let before = self.socket.metadata().get(&asked.variable);
+            // As in PostgreSQL, without a block the setting ends with the statement.
+            match self.block.sets(&asked.variable, before, asked.local) {
+                true => {
+                    self.extended.changes();
+                    self.set(&asked.variable, &asked.value).await?;
+                }
+                false => self.session.variables().put(self.socket.metadata()),
+            }
+        }
+        Ok(())
+    }
+
     /// Sets variables back to their values at the beginning of the connection.
     async fn reset(&mut self, variable: Option<&str>) -> PgWireResult<()> {
+        if let Some(variable) = variable {
+            settings::check(self.socket.metadata(), variable)?;
+        }
         let changed = settings::reset(self.socket.metadata_mut(), &self.begun_with, variable);
         self.tell(changed).await
     }
 
     /// Applies changed variables, and reports them to the client.
     pub(crate) async fn tell(&mut self, changed: Vec<(&'static str, String)>) -> PgWireResult<()> {
+        self.session.variables().put(self.socket.metadata());
         for (told, value) in changed {
             match told {
                 "application_name" => self.session.entry().set_application(&value),
@@ -331,10 +363,11 @@ impl Connection<'_> {
 
     /// Starts a query whose rows are sent in this format.
     pub(crate) async fn start(&self, sql: &str, plan: LogicalPlan, format: &Format) -> PgWireResult<Rows> {
+        let tag = tag_of_rows(&plan);
         let results = self.session.run(sql, plan, self.run()).await?;
         let schema = results.schema();
         let fields = fields(&schema, format, &self.text())?;
-        Ok(Rows::new(results, schema, fields))
+        Ok(Rows::new(tag, results, schema, fields))
     }
 
     /// Sends at most `at_most` rows. Returns the number of sent rows, and whether there may be more.
@@ -408,10 +441,11 @@ impl Connection<'_> {
     async fn copy_out(&mut self, sql: &str, plan: LogicalPlan, format: &CopyFormat) -> PgWireResult<Tag> {
         let mut rows = self.start(sql, plan, &format.values()).await?;
         let fields = rows.fields().clone();
+        let names: Vec<&str> = fields.iter().map(FieldInfo::name).collect();
+        let format = &format.of_columns(&names)?;
         let (code, columns) = (format.code(), fields.len());
         let response = CopyOutResponse::new(code, columns as i16, vec![i16::from(code); columns]);
         self.socket.feed(PgWireBackendMessage::CopyOutResponse(response)).await?;
-        let names: Vec<&str> = fields.iter().map(FieldInfo::name).collect();
         let mut begin = format.begin(&names);
         // The line of names is a message of its own. The header of a binary copy is sent with the first row, because
         // clients rely on it.
@@ -441,10 +475,7 @@ impl Connection<'_> {
 
     /// The column and the row of a SHOW.
     pub(crate) fn show(&self, variable: &str) -> PgWireResult<(Vec<FieldInfo>, DataRow)> {
-        let value = match variable {
-            "is_superuser" if self.session.user().role.admin => "on".to_owned(),
-            variable => settings::show(self.socket.metadata(), variable)?,
-        };
+        let value = settings::show(self.socket.metadata(), variable)?;
         let mut data = BytesMut::new();
         let length = i32::try_from(value.len()).map_err(|_| violation("a value is too long"))?;
         data.put_i32(length);
@@ -452,14 +483,16 @@ impl Connection<'_> {
         Ok((vec![show_field(variable)], DataRow::new(data, 1)))
     }
 
-    pub(crate) async fn complete(&mut self, tag: Tag) -> io::Result<()> {
-        self.socket.feed(PgWireBackendMessage::CommandComplete(tag.into())).await
+    /// Ends a statement.
+    pub(crate) async fn complete(&mut self, tag: Tag) -> PgWireResult<()> {
+        self.set_as_asked().await?;
+        Ok(self.socket.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?)
     }
 }
 
 /// The column of a SHOW. It is text, which is the same in binary.
 pub(crate) fn show_field(variable: &str) -> FieldInfo {
-    FieldInfo::new(variable.to_owned(), None, None, Type::TEXT, FieldFormat::Text)
+    FieldInfo::new(settings::shown_name(variable).to_owned(), None, None, Type::TEXT, FieldFormat::Text)
 }
 
 pub(crate) fn no_cursor(name: &str) -> PgWireError {
@@ -472,6 +505,14 @@ pub(crate) fn has_rows(plan: &LogicalPlan) -> bool {
         plan,
         LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_)
     )
+}
+
+/// The tag of a plan with rows, without their number.
+pub(crate) fn tag_of_rows(plan: &LogicalPlan) -> &'static str {
+    match plan {
+        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) => EXPLAIN,
+        _ => "SELECT",
+    }
 }
 
 /// Joins two pieces of data.

@@ -8,6 +8,7 @@ use pgwire::messages::data::DataRow;
 
 use super::error::violation;
 use crate::sql::QueryError;
+use crate::sql::ast::folded;
 
 /// The format of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +16,18 @@ pub(crate) enum CopyFormat {
     /// Values separated by tabs, with backslash escapes.
     Text { delimiter: u8, null: String, header: bool },
     /// Values separated by commas, with quotes where needed.
-    Csv { delimiter: u8, null: String, header: bool, quote: u8, escape: u8, force_quote: bool },
+    Csv { delimiter: u8, null: String, header: bool, quote: u8, escape: u8, force_quote: Quotes },
     /// PostgreSQL's binary format.
     Binary,
+}
+
+/// The columns whose values always have quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Quotes {
+    /// Those with these names. `*` stands for all columns.
+    Named(Vec<String>),
+    /// By the places of the columns.
+    At(Vec<bool>),
 }
 
 /// The options of COPY in the form without parentheses: `WITH CSV HEADER`.
@@ -70,16 +80,23 @@ impl CopyFormat {
             }
         };
         let (mut delimiter, mut null) = if csv { (b',', String::new()) } else { (b'\t', "\\N".to_owned()) };
-        let (mut header, mut quote, mut escape, mut force_quote) = (false, b'"', None, false);
+        let (mut header, mut quote, mut escape, mut force_quote) = (false, b'"', None, Vec::new());
         for option in options {
             match option {
-                CopyOption::Format(_) | CopyOption::Encoding(_) => {}
+                CopyOption::Format(_) | CopyOption::Freeze(_) => {}
+                CopyOption::Encoding(name) if is_utf8(name) => {}
+                CopyOption::Encoding(_) => {
+                    return Err(QueryError::unsupported("COPY option ENCODING: only UTF8 is supported"));
+                }
+                CopyOption::Delimiter('\\') => return Err(wrong_byte('\\')),
                 CopyOption::Delimiter(c) => delimiter = byte(*c)?,
                 CopyOption::Null(text) if !text.contains(['\n', '\r']) => null.clone_from(text),
                 CopyOption::Header(wanted) => header = *wanted,
                 CopyOption::Quote(c) if csv => quote = byte(*c)?,
                 CopyOption::Escape(c) if csv => escape = Some(byte(*c)?),
-                CopyOption::ForceQuote(_) if csv => force_quote = true,
+                CopyOption::ForceQuote(columns) if csv => {
+                    force_quote = columns.iter().map(folded).collect();
+                }
                 other => {
                     return Err(QueryError::other(
                         "0A000",
@@ -95,10 +112,31 @@ impl CopyFormat {
                 header,
                 quote,
                 escape: escape.unwrap_or(quote),
-                force_quote,
+                force_quote: Quotes::Named(force_quote),
             });
         }
         Ok(CopyFormat::Text { delimiter, null, header })
+    }
+
+    /// The format for columns of these names.
+    ///
+    /// # Errors
+    ///
+    /// If an option names another column.
+    pub(crate) fn of_columns(&self, names: &[&str]) -> Result<Self, QueryError> {
+        let mut format = self.clone();
+        if let CopyFormat::Csv { force_quote, .. } = &mut format
+            && let Quotes::Named(quoted) = force_quote
+        {
+            let is_missing = |name: &&String| *name != "*" && !names.contains(&name.as_str());
+            if let Some(missing) = quoted.iter().find(is_missing) {
+                return Err(QueryError::other("42703", format!("column \"{missing}\" does not exist")));
+            }
+            let is_quoted = |of: &&str| quoted.iter().any(|name| name == "*" || name == of);
+            let at = names.iter().map(is_quoted).collect();
+            *force_quote = Quotes::At(at);
+        }
+        Ok(format)
     }
 
     /// The format of the values that `Writer` takes.
@@ -124,7 +162,7 @@ impl CopyFormat {
                 names
                     .iter()
                     .enumerate()
-                    .for_each(|(at, name)| self.value(&mut line, at, Some(name.as_bytes())));
+                    .for_each(|(at, name)| self.value(&mut line, at, Some(name.as_bytes()), false));
                 line.put_u8(b'\n');
                 Some(line)
             }
@@ -152,7 +190,7 @@ impl CopyFormat {
                 }
                 Err(_) => (None, behind),
             };
-            self.value(&mut line, at, value);
+            self.value(&mut line, at, value, self.has_quotes(at));
             rest = behind;
         }
         line.put_u8(b'\n');
@@ -164,7 +202,13 @@ impl CopyFormat {
         (*self == CopyFormat::Binary).then(|| BytesMut::from(&[0xff, 0xff][..]))
     }
 
-    fn value(&self, line: &mut BytesMut, at: usize, value: Option<&[u8]>) {
+    /// Returns whether the values of a column always have quotes.
+    fn has_quotes(&self, at: usize) -> bool {
+        let CopyFormat::Csv { force_quote: Quotes::At(quoted), .. } = self else { return false };
+        quoted.get(at).is_some_and(|quoted| *quoted)
+    }
+
+    fn value(&self, line: &mut BytesMut, at: usize, value: Option<&[u8]>, quoted: bool) {
         match self {
             CopyFormat::Text { delimiter, null, .. } => {
                 if at > 0 {
@@ -189,13 +233,13 @@ impl CopyFormat {
                     line.put_slice(&[b'\\', letter]);
                 }
             }
-            CopyFormat::Csv { delimiter, null, quote, escape, force_quote, .. } => {
+            CopyFormat::Csv { delimiter, null, quote, escape, .. } => {
                 if at > 0 {
                     line.put_u8(*delimiter);
                 }
                 let Some(value) = value else { return line.put_slice(null.as_bytes()) };
                 let odd = |&byte: &u8| byte == *delimiter || byte == *quote || matches!(byte, b'\n' | b'\r');
-                if !force_quote && value != null.as_bytes() && value != b"\\." && !value.iter().any(odd) {
+                if !quoted && value != null.as_bytes() && value != b"\\." && !value.iter().any(odd) {
                     return line.put_slice(value);
                 }
                 line.put_u8(*quote);
@@ -212,18 +256,25 @@ impl CopyFormat {
     }
 }
 
+fn is_utf8(encoding: &str) -> bool {
+    matches!(encoding.to_ascii_lowercase().replace(['-', '_'], "").as_str(), "utf8" | "unicode")
+}
+
 fn byte(c: char) -> Result<u8, QueryError> {
-    let fits = u8::try_from(c).ok().filter(|byte| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | b'\\'));
-    fits.ok_or_else(|| {
-        QueryError::other(
-            "22023",
-            format!("COPY: {c:?} must be one ASCII character, not a line break or backslash"),
-        )
-    })
+    let fits = u8::try_from(c).ok().filter(|byte| byte.is_ascii() && !matches!(byte, b'\n' | b'\r'));
+    fits.ok_or_else(|| wrong_byte(c))
+}
+
+fn wrong_byte(c: char) -> QueryError {
+    let text =
+        format!("COPY: {c:?} must be one ASCII character, no line break, and no backslash as the delimiter");
+    QueryError::other("22023", text)
 }
 
 #[cfg(test)]
 mod tests {
+    use datafusion::sql::sqlparser::ast;
+
     use super::*;
 
     fn row(values: &[Option<&str>]) -> DataRow {
@@ -257,6 +308,24 @@ mod tests {
         assert_eq!(&binary.row(&row(&[Some("x"), None])).unwrap()[..], b"\0\x02\0\0\0\x01x\xff\xff\xff\xff");
         assert!(CopyFormat::of(&[CopyOption::Format("json".into())]).is_err());
         assert!(CopyFormat::of(&[CopyOption::Delimiter('\n')]).is_err());
+        assert!(CopyFormat::of(&[CopyOption::Encoding("LATIN1".to_owned())]).is_err());
+    }
+
+    #[test]
+    fn named_columns_have_quotes_except_in_the_header() {
+        let csv = |columns: Vec<ast::Ident>| {
+            let options = [CopyOption::Format("csv".into()), CopyOption::ForceQuote(columns)];
+            let format = CopyFormat::of(&[&options[..], &[CopyOption::Header(true)]].concat()).unwrap();
+            format.of_columns(&["a", "b"])
+        };
+        let lines = |format: CopyFormat| {
+            let begin = format.begin(&["a", "b"]).unwrap();
+            let row = format.row(&row(&[Some("1"), Some("x")])).unwrap();
+            String::from_utf8([&begin[..], &row[..]].concat()).unwrap()
+        };
+        assert_eq!(lines(csv(vec!["b".into()]).unwrap()), "a,b\n1,\"x\"\n");
+        assert_eq!(lines(csv(vec!["*".into()]).unwrap()), "a,b\n\"1\",\"x\"\n");
+        assert_eq!(csv(vec!["c".into()]).unwrap_err().sqlstate(), "42703");
     }
 
     #[test]

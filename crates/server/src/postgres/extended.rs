@@ -23,7 +23,7 @@ use pgwire::messages::extendedquery::{
 };
 use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 
-use super::connection::{Connection, has_rows, no_cursor, show_field};
+use super::connection::{Connection, has_rows, no_cursor, show_field, tag_of_rows};
 use super::error::{error, located, outcome, violation};
 use super::parameters;
 use super::prepared::Prepared;
@@ -74,8 +74,13 @@ impl Extended {
         self.skips = false;
         self.done += 1;
         if status == TransactionStatus::Idle {
-            self.portals.clear();
+            self.end_portals();
         }
+    }
+
+    /// Ends the portals, at the end of a transaction.
+    pub(crate) fn end_portals(&mut self) {
+        self.portals.clear();
     }
 
     /// Drops the unnamed statement and portal. A simple query does this.
@@ -279,10 +284,10 @@ impl Connection<'_> {
         self.admit(matches!(statement, Statement::Transact(of) if of.ends_failure()))?;
         let rows = match (begun, rows) {
             (true, Some(rows)) => rows,
-            (true, None) => return Ok(self.complete(Tag::new("SELECT").with_rows(0)).await?),
+            (true, None) => return self.complete(Tag::new("SELECT").with_rows(0)).await,
             (false, _) => match self.begin(name, prepared, statement).await? {
                 Begun::Rows(rows) => *rows,
-                Begun::Done(tag) => return Ok(self.complete(tag).await?),
+                Begun::Done(tag) => return self.complete(tag).await,
             },
         };
         self.portion(name, rows, at_most).await
@@ -334,7 +339,7 @@ impl Connection<'_> {
         let results = self.session.run(sql, bound, run).await?;
         let schema = result_columns(plan);
         let fields = fields(&schema, format, &self.text())?;
-        Ok(Begun::Rows(Box::new(Rows::new(results, schema, fields))))
+        Ok(Begun::Rows(Box::new(Rows::new(tag_of_rows(plan), results, schema, fields))))
     }
 
     /// Begins an EXECUTE.
@@ -361,7 +366,7 @@ impl Connection<'_> {
         let (sent, more) = self.send_rows(&mut rows, at_most).await?;
         self.request.restarts();
         if !more {
-            return Ok(self.complete(Tag::new("SELECT").with_rows(sent)).await?);
+            return self.complete(rows.tag(sent)).await;
         }
         rows.wait(&self.session)?;
         if let Ok(portal) = self.extended.portal(name) {

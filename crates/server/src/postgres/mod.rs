@@ -7,6 +7,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `socket`, `bounded` | messages on a connection, with a maximum length |
+//! | `layout` | the check of messages before they are decoded |
 //! | `startup` | login |
 //! | `sessions`, `request` | cancel requests; the current request of a session |
 //! | `connection` | the message loop, and the state between messages |
@@ -14,9 +15,9 @@
 //! | `prepared` | prepared statements, planned again after changes |
 //! | `statement`, `catalog` | the statements of a text; those about PostgreSQL's catalogs |
 //! | `regclass` | relations by name |
+//! | `stated` | casts of parameters to types that the client has stated |
 //! | `parameters` | decoding of parameters |
 //! | `rows`, `copy` | encoding of rows; `crate::values` encodes their values |
-//! | `settings` | SET and SHOW |
 //! | `block`, `transaction` | the state of transaction blocks; statements about them |
 //! | `error` | errors in the protocol's form |
 
@@ -27,16 +28,17 @@ mod connection;
 mod copy;
 mod error;
 mod extended;
+mod layout;
 mod objects;
 mod parameters;
 mod prepared;
 mod regclass;
 mod request;
 mod rows;
-mod settings;
 mod simple;
 mod socket;
 mod startup;
+mod stated;
 pub(crate) mod statement;
 mod transaction;
 
@@ -94,7 +96,7 @@ pub(crate) async fn serve(
     let codec = PgWireMessageServerCodec::new(DefaultClient::new(peer, encrypted));
     let mut socket = Framed::new(Bounded::new(channel), codec);
     socket.set_state(PgWireConnectionState::AwaitingStartup);
-    // A malformed message may make its reader panic. This ends only this connection.
+    // A panic ends only this connection.
     let served =
         AssertUnwindSafe(connected(&mut socket, wire, peer, state, refused, &counted)).catch_unwind().await;
     match served {
@@ -102,7 +104,9 @@ pub(crate) async fn serve(
         Ok(Err(error)) => {
             tracing::info!(%peer, error = error.to_string(), "a connection of PostgreSQL ended")
         }
-        Err(_) => tracing::warn!(%peer, "a connection of PostgreSQL was closed after a malformed message"),
+        Err(_) => {
+            tracing::warn!(%peer, "a connection of PostgreSQL was closed after a panic: a bug of the server")
+        }
     }
 }
 

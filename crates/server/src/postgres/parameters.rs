@@ -110,6 +110,22 @@ fn note(expr: &Expr, known: &mut HashMap<usize, (Option<DataType>, Option<Type>)
             }
             return;
         }
+        Expr::ScalarFunction(function) => {
+            let of = match function.name() {
+                "json" => Type::JSON,
+                "jsonb" | "jsonb_concat" => Type::JSONB,
+                "uuid_text" => Type::UUID,
+                _ => return,
+            };
+            for arg in &function.args {
+                if let Expr::Placeholder(placeholder) = arg
+                    && let Ok(at) = parameter_position(&placeholder.id)
+                {
+                    known.entry(at).or_default().1.get_or_insert_with(|| of.clone());
+                }
+            }
+            return;
+        }
         _ => return,
     };
     let Ok(at) = parameter_position(&placeholder.id) else { return };
@@ -138,6 +154,8 @@ pub(crate) fn texts(bind: &Bind, parameters: &[Parameter]) -> PgWireResult<Vec<(
             Type::FLOAT4 | Type::FLOAT8 => text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'),
             Type::BOOL => matches!(text, "t" | "f" | "true" | "false"),
             Type::DATE | Type::TIME | Type::TIMESTAMP | Type::TIMESTAMPTZ | Type::INTERVAL => false,
+            Type::DATE_ARRAY | Type::TIME_ARRAY | Type::INTERVAL_ARRAY | Type::NUMERIC_ARRAY => false,
+            Type::TIMESTAMP_ARRAY | Type::TIMESTAMPTZ_ARRAY => false,
             _ => true,
         };
         if !is_usual && let Some(of) = parameter.arrow.clone().or_else(|| own_type(&parameter.told)) {
@@ -164,11 +182,21 @@ pub(crate) fn values(
         return Err(violation(format!("the client sent {formats} formats for {given} parameters")));
     }
     let told: Vec<Type> = parameters.iter().map(|parameter| parameter.told.clone()).collect();
+    for (at, (bound, parameter)) in bind.parameters.iter().zip(parameters).enumerate() {
+        if let Some(bytes) = bound.as_ref().filter(|_| is_binary(bind, at))
+            && let Type::DATE_ARRAY | Type::TIMESTAMP_ARRAY | Type::TIMESTAMPTZ_ARRAY = parameter.told
+        {
+            let times = times_of_array(bytes, &parameter.told)?;
+            let of = parameter.arrow.as_ref().filter(|of| matches!(of, DataType::List(_)));
+            let times = of.map_or(Ok(times.clone()), |of| times.cast_to(of)).map_err(QueryError::from)?;
+            read_before.insert(at, times);
+        }
+    }
     let read_as = |told: &Type| match *told {
         // Both have the same bytes.
         Type::OID_ARRAY => Type::INT4_ARRAY,
         // Their values are read here.
-        Type::JSON | Type::JSONB | Type::UUID => Type::TEXT,
+        Type::JSON | Type::JSONB | Type::UUID | Type::CHAR => Type::TEXT,
         _ => told.clone(),
     };
     let read_as: Vec<Type> = told.iter().map(read_as).collect();
@@ -241,6 +269,57 @@ fn typed_text(of: &Type, bytes: &[u8], binary: bool) -> PgWireResult<String> {
         },
         _ => text_of(bytes)?.to_owned(),
     })
+}
+
+/// The times of an array of one dimension in binary form. They count from the year 2000.
+fn times_of_array(bytes: &[u8], of: &Type) -> PgWireResult<ScalarValue> {
+    const DAYS: i32 = 10_957;
+    const MICROSECONDS: i64 = 86_400_000_000 * DAYS as i64;
+    let wrong = || error("22P03", "a bound array does not have the form of its type");
+    let number = |rest: &mut &[u8]| -> PgWireResult<i32> {
+        let (number, behind) = rest.split_first_chunk::<4>().ok_or_else(wrong)?;
+        *rest = behind;
+        Ok(i32::from_be_bytes(*number))
+    };
+    let mut rest = bytes;
+    let (dimensions, _nulls, _element) = (number(&mut rest)?, number(&mut rest)?, number(&mut rest)?);
+    let count = match dimensions {
+        0 => 0,
+        1 => {
+            let (count, _first) = (number(&mut rest)?, number(&mut rest)?);
+            count
+        }
+        _ => return Err(error("0A000", "arrays of several dimensions are not supported as parameters")),
+    };
+    let mut times = Vec::new();
+    for _ in 0..count {
+        let Ok(length) = usize::try_from(number(&mut rest)?) else {
+            times.push(None);
+            continue;
+        };
+        let (value, behind) = rest.split_at_checked(length).ok_or_else(wrong)?;
+        rest = behind;
+        times.push(Some(value));
+    }
+    let day = |value: &[u8]| i32::from_be_bytes(value.try_into().ok()?).checked_add(DAYS);
+    let time = |value: &[u8]| i64::from_be_bytes(value.try_into().ok()?).checked_add(MICROSECONDS);
+    let zone: Option<Arc<str>> = (*of == Type::TIMESTAMPTZ_ARRAY).then(|| "+00:00".into());
+    let element = match *of {
+        Type::DATE_ARRAY => DataType::Date32,
+        _ => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+    };
+    let mut values = Vec::with_capacity(times.len());
+    for bytes in times {
+        values.push(match (bytes, *of == Type::DATE_ARRAY) {
+            (None, true) => ScalarValue::Date32(None),
+            (None, false) => ScalarValue::TimestampMicrosecond(None, zone.clone()),
+            (Some(bytes), true) => ScalarValue::Date32(Some(day(bytes).ok_or_else(wrong)?)),
+            (Some(bytes), false) => {
+                ScalarValue::TimestampMicrosecond(Some(time(bytes).ok_or_else(wrong)?), zone.clone())
+            }
+        });
+    }
+    Ok(ScalarValue::List(ScalarValue::new_list_nullable(&values, &element)))
 }
 
 /// The text of an array without spaces around its elements, which PostgreSQL ignores.

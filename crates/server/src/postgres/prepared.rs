@@ -21,6 +21,7 @@ use super::connection::{Connection, has_rows};
 use super::error::error;
 use super::parameters::{self, Parameter};
 use super::rows::fields;
+use super::stated::cast_parameters;
 use super::statement::{Statement, ends_failure};
 use crate::sql::{QueryError, result_columns};
 
@@ -92,8 +93,9 @@ impl Connection<'_> {
         let mut parsed = self.read(&sql).await?;
         let statement = match (parsed.pop(), parsed.is_empty()) {
             (None, _) => None,
-            (Some(parsed), true) => {
+            (Some(mut parsed), true) => {
                 self.admit(ends_failure(&parsed))?;
+                cast_parameters(&mut parsed, &given);
                 Some(self.plan(parsed, &types).await?)
             }
             _ => return Err(error("42601", "cannot insert multiple commands into a prepared statement")),
@@ -166,6 +168,13 @@ impl Connection<'_> {
 
     /// The type of this name.
     async fn named(&self, of: &ast::DataType) -> PgWireResult<Type> {
+        // They are texts to the query engine.
+        match of {
+            ast::DataType::JSON => return Ok(Type::JSON),
+            ast::DataType::JSONB => return Ok(Type::JSONB),
+            ast::DataType::Uuid => return Ok(Type::UUID),
+            _ => {}
+        }
         let plan = self.query(&format!("SELECT CAST(NULL AS {of})")).await?;
         arrow_pg::datatypes::into_pg_type(plan.schema().field(0).data_type())
     }

@@ -9,7 +9,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use futures::StreamExt;
 use pgwire::api::portal::Format;
-use pgwire::api::results::FieldInfo;
+use pgwire::api::results::{FieldInfo, Tag};
 use pgwire::error::PgWireResult;
 use pgwire::messages::data::{DataRow, FieldDescription, RowDescription};
 use pgwire::types::format::FormatOptions;
@@ -53,8 +53,12 @@ pub(crate) fn description(fields: &[FieldInfo]) -> RowDescription {
     RowDescription::new(fields.iter().map(told).collect())
 }
 
+/// The tag of EXPLAIN, which has no number of rows.
+pub(crate) const EXPLAIN: &str = "EXPLAIN";
+
 /// The rows of a running statement, returned one by one.
 pub(crate) struct Rows {
+    tag: &'static str,
     results: Results,
     /// The columns that the client knows.
     schema: SchemaRef,
@@ -66,8 +70,13 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Rows with the types of `schema`, which the client knows.
-    pub(crate) fn new(results: Results, schema: SchemaRef, fields: Arc<Vec<FieldInfo>>) -> Self {
-        Rows { results, schema, fields, ready: Vec::new().into_iter(), unread: None }
+    pub(crate) fn new(
+        tag: &'static str,
+        results: Results,
+        schema: SchemaRef,
+        fields: Arc<Vec<FieldInfo>>,
+    ) -> Self {
+        Rows { tag, results, schema, fields, ready: Vec::new().into_iter(), unread: None }
     }
 
     /// Counts the rows for the session's user while they wait for the client.
@@ -80,6 +89,12 @@ impl Rows {
             self.unread = Some(session.unread(&self.schema)?);
         }
         Ok(())
+    }
+
+    /// The tag after this number of rows.
+    pub(crate) fn tag(&self, sent: usize) -> Tag {
+        let tag = Tag::new(self.tag);
+        if self.tag == EXPLAIN { tag } else { tag.with_rows(sent) }
     }
 
     /// The columns that the client knows.

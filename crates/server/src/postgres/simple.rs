@@ -33,8 +33,18 @@ impl Connection<'_> {
             self.socket.feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
         }
         let only = parsed.len() == 1;
+        self.several = !only;
+        let done = self.each(text, parsed).await;
+        if self.block.0.is_none() {
+            self.cursors.retain(|_, cursor| cursor.holds);
+        }
+        done
+    }
+
+    /// Runs the statements one by one.
+    async fn each(&mut self, text: &str, parsed: Vec<Parsed>) -> PgWireResult<()> {
         for parsed in parsed {
-            let sql = if only { text.to_owned() } else { parsed.to_string() };
+            let sql = if self.several { parsed.to_string() } else { text.to_owned() };
             // Every statement has its own time limit.
             self.request.restarts();
             let mut attempt = self.session.attempt(&sql);
@@ -90,6 +100,6 @@ impl Connection<'_> {
         let columns = description(rows.fields());
         self.socket.feed(PgWireBackendMessage::RowDescription(columns)).await?;
         let (sent, _) = self.send_rows(&mut rows, None).await?;
-        Ok(Tag::new("SELECT").with_rows(sent))
+        Ok(rows.tag(sent))
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use futures::{SinkExt, StreamExt};
+use futures::SinkExt;
 use pgwire::api::auth::sasl::{SCRAM_SHA_256_METHOD, SCRAM_SHA_256_PLUS_METHOD};
 use pgwire::api::auth::{
     DefaultServerParameterProvider, finish_authentication, protocol_negotiation,
@@ -15,10 +15,10 @@ use pgwire::messages::startup::{Authentication, PasswordMessageFamily};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 
 use super::error::{error_message, fatal, info};
-use super::settings;
-use super::socket::{NOT_ENCRYPTED, Socket};
+use super::layout;
+use super::socket::{NOT_ENCRYPTED, Received, Socket, receive};
 use crate::access::{AccessError, Binding, ScramExchange, User};
-use crate::sql::{POSTGRES_VERSION, Protocol, Session, time_zone};
+use crate::sql::{POSTGRES_VERSION, Protocol, Session, settings, time_zone};
 use crate::state::{SharedState, State};
 use crate::transport::Counted;
 
@@ -33,16 +33,21 @@ pub(crate) async fn start(
     refused: Option<String>,
     counted: &Counted,
 ) -> io::Result<Option<Session>> {
-    let first = match socket.next().await {
-        Some(Ok(first)) => first,
+    let first = match receive(socket).await {
+        Some(Ok(first)) => first.message(),
+        Some(Err(error @ PgWireError::UserError(_))) => Err(error),
         Some(Err(error)) => return Err(io::Error::other(error)),
         None => return Ok(None),
     };
-    if let PgWireFrontendMessage::CancelRequest(request) = &first {
+    if let Ok(PgWireFrontendMessage::CancelRequest(request)) = &first {
         state.cancel_keys().cancel(request);
         return Ok(None);
     }
-    match begin(socket, first, peer, state, refused, counted).await {
+    let begun = match first {
+        Ok(first) => begin(socket, first, peer, state, refused, counted).await,
+        Err(error) => Err(error),
+    };
+    match begun {
         Ok(session) => Ok(Some(session)),
         Err(error) => {
             // As a text, so that line breaks in names are escaped.
@@ -90,28 +95,32 @@ async fn begin(
     counted.log_in(&user).map_err(AccessError::NoRoom)?;
     state.audit_login(&user, peer, Protocol::Postgres)?;
     let session = state.open_session(user, Protocol::Postgres, Some(peer), Some(database))?;
-    let time_zone = set_up(socket, &session, settings::of_startup(&startup.parameters)?).await?;
+    set_up(socket, &session, settings::of_startup(&startup.parameters)?).await?;
     let (number, secret) = state.cancel_keys().add(socket, session.entry());
     session.set_number(number);
     socket.set_pid_and_secret_key(number, secret);
     let mut parameters = DefaultServerParameterProvider::default();
     parameters.server_version = POSTGRES_VERSION.to_owned();
     parameters.is_superuser = session.user().role.admin;
-    parameters.time_zone = time_zone.unwrap_or(parameters.time_zone);
+    let shown = |variable: &str| settings::show(socket.metadata(), variable);
+    parameters.time_zone = shown("timezone")?;
+    parameters.date_style = shown("datestyle")?;
+    parameters.interval_style = shown("intervalstyle")?;
+    parameters.default_transaction_read_only = shown("default_transaction_read_only")? == "on";
+    parameters.application_name = Some(shown("application_name")?);
     finish_authentication(socket, &parameters).await?;
     Ok(session)
 }
 
-/// Sets the variables of the startup message. Returns the time zone if one was set. Unknown time zones, which
-/// drivers send on their own, are ignored.
+/// Sets the variables of the startup message, and those about the user. Unknown time zones, which drivers send on their
+/// own, are ignored.
 async fn set_up(
     socket: &mut Socket,
     session: &Session,
     variables: Vec<(String, String)>,
-) -> PgWireResult<Option<String>> {
-    let mut set = None;
+) -> PgWireResult<()> {
     for (variable, value) in variables {
-        if variable.contains('.') {
+        if settings::is_of_engine(&variable) {
             // A variable of the query engine. Invalid names fail to parse.
             let set = format!("SET {variable} = '{}'", value.replace('\'', "''"));
             session.query(&set).await?;
@@ -123,14 +132,19 @@ async fn set_up(
                 continue;
             };
             session.set_time_zone(&zone)?;
-            set = Some(zone);
         }
         settings::set(socket.metadata_mut(), &variable, &value)?;
         if variable == "application_name" {
             session.entry().set_application(&value);
         }
     }
-    Ok(set)
+    let user = session.user();
+    let is_superuser = if user.role.admin { "on" } else { "off" };
+    let about_user = [("is_superuser", is_superuser), ("session_authorization", &*user.name)];
+    let about_user = about_user.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    socket.metadata_mut().extend(about_user);
+    session.variables().put(socket.metadata());
+    Ok(())
 }
 
 /// The exchange that proves a password.
@@ -144,7 +158,11 @@ async fn proved(socket: &mut Socket, name: &str, peer: SocketAddr, state: &State
     };
     let offered = Authentication::SASL(offered.iter().map(|&method| method.to_owned()).collect());
     socket.send(PgWireBackendMessage::Authentication(offered)).await?;
-    let first = answer(socket).await?.into_sasl_initial_response()?;
+    let first = answer(socket).await?;
+    if let PasswordMessageFamily::Raw(content) = &first {
+        layout::check_first_of_scram(content)?;
+    }
+    let first = first.into_sasl_initial_response()?;
     let binding = match (first.auth_method.as_str(), &end_point) {
         (SCRAM_SHA_256_PLUS_METHOD, Some(hash)) => Binding::EndPoint(hash),
         (SCRAM_SHA_256_METHOD, Some(_)) => Binding::Declined,
@@ -176,8 +194,8 @@ async fn proved(socket: &mut Socket, name: &str, peer: SocketAddr, state: &State
 }
 
 async fn answer(socket: &mut Socket) -> PgWireResult<PasswordMessageFamily> {
-    match socket.next().await {
-        Some(Ok(PgWireFrontendMessage::PasswordMessageFamily(answer))) => Ok(answer),
+    match receive(socket).await {
+        Some(Ok(Received::Message(PgWireFrontendMessage::PasswordMessageFamily(answer)))) => Ok(answer),
         Some(Ok(_)) => Err(AccessError::Malformed("expected a password message".to_owned()).into()),
         Some(Err(error)) => Err(error),
         None => Err(PgWireError::IoError(io::ErrorKind::UnexpectedEof.into())),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use coscan_upstream::walk::visit_relations;
+use coscan_upstream::walk::{visit_expressions, visit_relations};
 use coscan_upstream::{parse_postgresql, parse_statements, with_options};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -28,8 +28,8 @@ use super::catalog;
 use super::copy::{self, CopyFormat};
 use super::objects;
 use super::regclass;
-use crate::sql::ast::folded;
-use crate::sql::{QueryError, Session, check_collations, check_nesting, parsable};
+use crate::sql::ast::{folded, is_parameter};
+use crate::sql::{QueryError, Session, check_collations, check_nesting, parsable, settings};
 
 /// A statement, with a plan if the query engine runs it.
 #[derive(Clone, Debug)]
@@ -105,7 +105,11 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
         Ok(statements) => {
             // The rewrites for catalogs leave out collations.
             check_collations(&statements)?;
-            Ok(wrapped(catalog::read(sql, Some(&statements)).unwrap_or(statements)))
+            match catalog::read(sql, Some(&statements)) {
+                // The rewrites leave out subqueries in the list of columns.
+                Ok(rewritten) if parameters(&rewritten) == parameters(&statements) => Ok(wrapped(rewritten)),
+                _ => Ok(wrapped(statements)),
+            }
         }
         Err(error) => match catalog::read(sql, None) {
             Ok(statements) if !statements.iter().any(|statement| touches_tables(session, statement)) => {
@@ -114,6 +118,20 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
             _ => own(sql).map_err(|_| QueryError::syntax(sql, &error)),
         },
     }
+}
+
+/// The names of the parameters.
+fn parameters(statements: &[Ast]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for statement in statements {
+        let _: ControlFlow<()> = visit_expressions(statement, |expr| {
+            if is_parameter(expr) {
+                names.insert(expr.to_string());
+            }
+            ControlFlow::Continue(())
+        });
+    }
+    names
 }
 
 /// The text without `COLLATE "C"`. The parser does not take it after `x::type`. Texts are ordered by their bytes in any
@@ -182,7 +200,9 @@ pub(crate) async fn plan(
     let Parsed::Statement(ast) = &parsed else { return planned(session, parsed, stated).await };
     let name = folded;
     Ok(match ast.as_ref() {
-        Ast::StartTransaction { .. } => Statement::Transact(Transact::Begin),
+        Ast::StartTransaction { begin, .. } => {
+            Statement::Transact(Transact::Begin(if *begin { "BEGIN" } else { "START TRANSACTION" }))
+        }
         Ast::Commit { chain, .. } => Statement::Transact(Transact::Commit { chain: *chain }),
         Ast::Rollback { savepoint: None, chain } => Statement::Transact(Transact::Rollback { chain: *chain }),
         Ast::Rollback { savepoint: Some(to), .. } => Statement::Transact(Transact::RollbackTo(name(to))),
@@ -194,10 +214,12 @@ pub(crate) async fn plan(
         Ast::UNLISTEN { .. } => Statement::Accepted("UNLISTEN"),
         Ast::Reset(reset) => match &reset.reset {
             Reset::ALL => Statement::Reset(None),
-            Reset::ConfigurationParameter(name) if name.0.len() == 1 => {
-                Statement::Reset(Some(name.to_string().replace('"', "").to_ascii_lowercase()))
-            }
-            Reset::ConfigurationParameter(_) => return planned(session, parsed, stated).await,
+            Reset::ConfigurationParameter(name) => match variable(name) {
+                of_engine if settings::is_of_engine(&of_engine) => {
+                    return planned(session, parsed, stated).await;
+                }
+                variable => Statement::Reset(Some(variable)),
+            },
         },
         Ast::AlterTable(ast::AlterTable { name: from, operations, .. }) => match operations.as_slice() {
             [AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(to) }] => {
@@ -210,7 +232,11 @@ pub(crate) async fn plan(
             }
         },
         Ast::Discard { object_type: ast::DiscardObject::ALL } => Statement::DiscardAll,
-        Ast::Discard { .. } => Statement::Accepted("DISCARD"),
+        Ast::Discard { object_type } => Statement::Accepted(match object_type {
+            ast::DiscardObject::PLANS => "DISCARD PLANS",
+            ast::DiscardObject::SEQUENCES => "DISCARD SEQUENCES",
+            _ => "DISCARD TEMP",
+        }),
         Ast::Deallocate { name, .. } => {
             let all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Statement::Deallocate((!all).then(|| folded(name)))
@@ -239,6 +265,7 @@ pub(crate) async fn plan(
                     let plan = session.plan_statement(parsed, stated).await?;
                     return Ok(Statement::Plan(Box::new(only_value(plan, name)?)));
                 }
+                [_, _, ..] => Statement::Show(words.join(".")),
                 _ => return planned(session, parsed, stated).await,
             }
         }
@@ -261,6 +288,11 @@ pub(crate) async fn plan(
 pub(crate) fn ends_failure(parsed: &Parsed) -> bool {
     let Parsed::Statement(ast) = parsed else { return false };
     matches!(ast.as_ref(), Ast::Commit { .. } | Ast::Rollback { .. })
+}
+
+/// The name of a variable.
+fn variable(name: &ast::ObjectName) -> String {
+    name.to_string().replace('"', "").to_ascii_lowercase()
 }
 
 /// The name of a table without its schema.
@@ -336,8 +368,8 @@ fn wrong_fetch() -> QueryError {
 async fn assignment(session: &Arc<Session>, set: &Set, parsed: &Parsed) -> Result<Statement, QueryError> {
     match set {
         Set::SingleAssignment { scope, variable, values, .. } => {
-            let variable = variable.to_string().replace('"', "").to_ascii_lowercase();
-            if variable.contains('.') {
+            let variable = self::variable(variable);
+            if settings::is_of_engine(&variable) {
                 return planned(session, parsed.clone(), &[]).await;
             }
             let values: Vec<String> = values.iter().map(literal).collect();

@@ -13,7 +13,7 @@ use pgwire::messages::response::TransactionStatus;
 use super::block::{Open, Point, Transact};
 use super::connection::Connection;
 use super::error::error;
-use super::settings;
+use crate::sql::settings;
 
 /// Maximum number of savepoints of a block.
 const SAVEPOINTS_MAX: usize = 1024;
@@ -26,13 +26,12 @@ impl Connection<'_> {
         let status = self.socket.transaction_status();
         let outside = self.block.0.is_none();
         match statement {
-            Transact::Begin if !outside => {
-                self.warn("25001", "there is already a transaction in progress").await?;
-                Ok("BEGIN")
-            }
-            Transact::Begin => {
-                self.open();
-                Ok("BEGIN")
+            Transact::Begin(tag) => {
+                match outside {
+                    true => self.open(),
+                    false => self.warn("25001", "there is already a transaction in progress").await?,
+                }
+                Ok(*tag)
             }
             Transact::Commit { chain: true } if outside => Err(only_in_blocks("COMMIT AND CHAIN")),
             Transact::Rollback { chain: true } if outside => Err(only_in_blocks("ROLLBACK AND CHAIN")),
@@ -103,6 +102,7 @@ impl Connection<'_> {
     /// Ends the block.
     fn closed(&mut self, chain: bool) {
         self.block.0 = None;
+        self.extended.end_portals();
         self.socket.set_transaction_status(TransactionStatus::Idle);
         if chain {
             self.open();
@@ -121,9 +121,9 @@ impl Connection<'_> {
         let mut variables = self.socket.metadata().clone();
         for (variable, before) in open.local {
             match before {
-                Some(value) => variables.insert(variable, value),
-                None => variables.remove(&variable),
-            };
+                Some(value) => drop(variables.insert(variable, value)),
+                None => settings::forget(&mut variables, &variable),
+            }
         }
         self.set_variables(&variables).await
     }

@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `session` | a user's connection to the engine: plan, check, run |
+//! | `settings` | variables of a session, set and shown |
 //! | `results` | the rows of a running statement, limited and stoppable |
 //! | `registry` | sessions, running statements, finished statements |
 //! | `permissions` | permissions of plans |
@@ -60,6 +61,7 @@ mod registry;
 mod results;
 mod said;
 mod session;
+pub(crate) mod settings;
 mod shown;
 mod size;
 mod slices;
@@ -78,7 +80,6 @@ pub(crate) use columns::{modifier, type_shown};
 pub(crate) use dialect::{array_elements, bytea, check_collations, compared, in_rows};
 pub use error::{More, QueryError};
 pub(crate) use explain::columns as result_columns;
-pub(crate) use functions::POSTGRES_VERSION;
 pub use functions::function_session;
 pub(crate) use nesting::check as check_nesting;
 pub(crate) use objects::{OBJECT_NAME, OID_ARRAY, TO_REGTYPE};
@@ -89,6 +90,7 @@ pub use registry::{Cancel, Ended, Finished, Phase, Protocol, Registry, RunningQu
 pub use results::Results;
 pub(crate) use session::Unread;
 pub use session::{Run, Session, SessionBase};
+pub(crate) use settings::POSTGRES_VERSION;
 pub(crate) use tables::Sources;
 pub use tables::{Tables, TablesChange};
 pub(crate) use text::with_numbered_parameters;

@@ -26,8 +26,8 @@ use super::QueryError;
 use super::arguments::{is_untyped, type_of};
 use super::ast::has_parameter;
 use super::dialect::{
-    check_outer_aggregates, with_plain_texts, with_records, with_rows_for, with_timestamps,
-    with_typed_constants,
+    check_outer_aggregates, with_operand_types, with_plain_texts, with_records, with_rows_for,
+    with_timestamps, with_typed_constants,
 };
 use super::types::CatalogTypes;
 
@@ -152,7 +152,7 @@ async fn once(
         plan = planned(with_rows.clone()).await.and_then(with_records);
         statement = with_rows;
     }
-    with_timestamps(with_typed_constants(with_plain_texts(plan?)?)?)
+    with_timestamps(with_typed_constants(with_plain_texts(with_operand_types(plan?)?)?)?)
 }
 
 fn has_parameters(statement: &Statement) -> bool {

@@ -9,6 +9,10 @@
 //! | `ORDER BY a USING >` | `ORDER BY a DESC` |
 //! | `FETCH c`, `FETCH 5 c` | `FETCH NEXT FROM c`, `FETCH 5 FROM c` |
 //! | `ABORT` | `ROLLBACK` |
+//! | `COPY BINARY t TO STDOUT` | `COPY t TO STDOUT WITH BINARY` |
+//! | `COPY ... (HEADER on, FORCE_QUOTE *)` | `COPY ... (HEADER TRUE, FORCE_QUOTE ("*"))` |
+//! | `RESET TIME ZONE` | `RESET timezone` |
+//! | `START TRANSACTION READ ONLY, NOT DEFERRABLE` | `START TRANSACTION READ ONLY`, because nothing is deferred |
 //! | `a BETWEEN SYMMETRIC b AND c` | `a BETWEEN !! b AND c`, with an operator that PostgreSQL has no more |
 //! | `'a'` and `'b'` on the next line | `'ab'` |
 //! | `interval(2) 'a'` | `CAST('a' AS interval(2))`, because the parser would drop the digits |
@@ -23,7 +27,19 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 use super::text::ends_value;
 
 /// Words without which no such form is there, in upper case.
-const WORDS: [&str; 8] = ["ABORT", "FETCH", "INTERVAL", "ISNULL", "SYMMETRIC", "TABLE", "TRIM", "USING"];
+const WORDS: [&str; 11] = [
+    "ABORT",
+    "COPY",
+    "DEFERRABLE",
+    "FETCH",
+    "INTERVAL",
+    "ISNULL",
+    "RESET",
+    "SYMMETRIC",
+    "TABLE",
+    "TRIM",
+    "USING",
+];
 
 /// The statement in a form that the parser knows.
 pub(crate) fn parsable(sql: &str) -> Cow<'_, str> {
@@ -109,6 +125,9 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     if let Some((digits, text)) = rounded_interval(tokens, at) {
         return Some(format!("CAST({text} AS interval({digits}))"));
     }
+    if let Some(other) = copied(tokens, at) {
+        return Some(other);
+    }
     if (1..=4).any(|by| at >= by && rounded_interval(tokens, at - by).is_some()) {
         return Some(String::new());
     }
@@ -125,6 +144,21 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
         }
         Token::Word(word) if word.value.eq_ignore_ascii_case("abort") => {
             begins_statement(before(1)).then(|| "ROLLBACK".to_owned())
+        }
+        Token::Word(word) if word.keyword == Keyword::TIME => {
+            let is_reset = before(1).and_then(word_of) == Some(Keyword::RESET)
+                && begins_statement(before(2))
+                && behind(1).and_then(word_of) == Some(Keyword::ZONE);
+            is_reset.then(|| "timezone".to_owned())
+        }
+        Token::Word(word) if word.keyword == Keyword::ZONE => {
+            let is_reset = before(1).and_then(word_of) == Some(Keyword::TIME)
+                && before(2).and_then(word_of) == Some(Keyword::RESET)
+                && begins_statement(before(3));
+            is_reset.then(String::new)
+        }
+        token if is_deferrable(token, behind(1), before(1)) && is_about_transaction(tokens, at) => {
+            Some(String::new())
         }
         Token::Word(word) if word.keyword == Keyword::FETCH => {
             let only_name = begins_statement(before(1)) && is_name(behind(1)) && ends_statement(behind(2));
@@ -200,6 +234,64 @@ fn rounded_interval(tokens: &[TokenWithSpan], at: usize) -> Option<(&str, &Token
     }
 }
 
+/// The text in place of a token of COPY, if it is another one.
+fn copied(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
+    let word = |at: usize| tokens.get(at).and_then(|token| word_of(&token.token));
+    let before = |by: usize| at.checked_sub(by).and_then(word);
+    // The place where the statement begins is searched for few tokens.
+    let follows =
+        matches!(before(1), Some(Keyword::COPY | Keyword::FORCE_QUOTE | Keyword::QUOTE | Keyword::HEADER));
+    if !follows && word(at) != Some(Keyword::STDOUT) {
+        return None;
+    }
+    let begin = statement(tokens, at);
+    if word(begin) != Some(Keyword::COPY) {
+        return None;
+    }
+    let is_binary = word(begin + 1) == Some(Keyword::BINARY) && word(begin + 2) != Some(Keyword::TO);
+    let is_header = before(1) == Some(Keyword::HEADER)
+        && tokens.get(at + 1).is_some_and(|token| matches!(token.token, Token::Comma | Token::RParen));
+    let other = match &tokens[at].token {
+        Token::Word(_) if is_binary && at == begin + 1 => "",
+        Token::Word(word) if is_binary && word.keyword == Keyword::STDOUT => "STDOUT WITH BINARY",
+        Token::Mul if before(1) == Some(Keyword::FORCE_QUOTE) => "(\"*\")",
+        Token::Mul if before(1) == Some(Keyword::QUOTE) && before(2) == Some(Keyword::FORCE) => "\"*\"",
+        Token::Word(word) if is_header && word.keyword == Keyword::ON => "TRUE",
+        Token::Word(word) if is_header && word.keyword == Keyword::OFF => "FALSE",
+        Token::Number(number, _) if is_header && number == "1" => "TRUE",
+        Token::Number(number, _) if is_header && number == "0" => "FALSE",
+        _ => return None,
+    };
+    Some(other.to_owned())
+}
+
+/// The place of the first token of a statement.
+fn statement(tokens: &[TokenWithSpan], at: usize) -> usize {
+    tokens[..at].iter().rposition(|token| token.token == Token::SemiColon).map_or(0, |at| at + 1)
+}
+
+/// Returns whether a token is a part of `[NOT] DEFERRABLE`, or a comma beside it. The commas between modes of a
+/// transaction may be left out.
+fn is_deferrable(token: &Token, behind: Option<&Token>, before: Option<&Token>) -> bool {
+    let is = |token: Option<&Token>, keyword| token.and_then(word_of) == Some(keyword);
+    let deferrable = Keyword::DEFERRABLE;
+    match token {
+        Token::Comma => is(behind, Keyword::NOT) || is(behind, deferrable) || is(before, deferrable),
+        token => is(Some(token), deferrable) || is(Some(token), Keyword::NOT) && is(behind, deferrable),
+    }
+}
+
+/// Returns whether the statement of a token has modes of a transaction.
+fn is_about_transaction(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let begin = statement(tokens, at);
+    let mut words = tokens[begin..at].iter().map(|token| word_of(&token.token));
+    match words.next().flatten() {
+        Some(Keyword::BEGIN | Keyword::START) => true,
+        Some(Keyword::SET) => words.any(|word| word == Some(Keyword::TRANSACTION)),
+        _ => false,
+    }
+}
+
 fn begins_statement(before: Option<&Token>) -> bool {
     matches!(before, None | Some(Token::SemiColon))
 }
@@ -242,6 +334,15 @@ mod tests {
             ("SELECT 'a' 'b'\n, 'a'\n AS b", "SELECT 'a' 'b'\n, 'a'\n AS b"),
             ("FETCH c; fetch 5 \"C\"", "FETCH NEXT FROM c; fetch 5 FROM \"C\""),
             ("ABORT", "ROLLBACK"),
+            ("COPY BINARY t TO STDOUT", "COPY  t TO STDOUT WITH BINARY"),
+            (
+                "COPY t TO STDOUT (HEADER on, FORCE_QUOTE *)",
+                "COPY t TO STDOUT (HEADER TRUE, FORCE_QUOTE (\"*\"))",
+            ),
+            ("COPY t TO STDOUT CSV FORCE QUOTE *", "COPY t TO STDOUT CSV FORCE QUOTE \"*\""),
+            ("reset time zone; RESET timezone", "reset timezone ; RESET timezone"),
+            ("BEGIN READ ONLY, NOT DEFERRABLE", "BEGIN READ ONLY  "),
+            ("SET TRANSACTION DEFERRABLE, READ ONLY", "SET TRANSACTION  READ ONLY"),
             ("SELECT interval(2) '1 day', 1", "SELECT CAST('1 day' AS interval(2)) , 1"),
             ("table s.t ORDER BY 1", "SELECT * FROM s.t ORDER BY 1"),
             ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
@@ -256,6 +357,8 @@ mod tests {
             "FETCH FORWARD 5 FROM c; FETCH ALL IN c; SELECT a AS abort FROM t FETCH FIRST 5 ROWS ONLY",
             "SELECT 'a ISNULL', \"table \" FROM t",
             "CREATE TABLE t (a int)",
+            "COPY (SELECT count(*), 2 * quote, header FROM t JOIN header ON a = b) TO STDOUT",
+            "SELECT now() AT TIME ZONE 'UTC', NOT deferrable, a",
             "SELECT interval '1 day', '1 day'::interval(2), interval(1)",
             "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'x'",
             "SELECT trim(LEADING 'x' FROM a), trim(a) FROM t JOIN u USING (a)",

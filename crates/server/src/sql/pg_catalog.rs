@@ -17,7 +17,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::activity::{ACTIVITY, Activity};
 use super::catalog::{PUBLIC, Visible};
-use super::functions::SETTINGS;
+use super::settings::defaults;
 use super::{Registry, columns};
 
 /// Columns that the given tables lack, or have as text where clients need a list. Most are empty, because tables
@@ -254,25 +254,26 @@ pub(super) fn table_of(fields: Vec<Field>, columns: Vec<ArrayRef>) -> Result<Arc
 
 /// The settings, as `pg_settings` has them.
 fn settings() -> Result<Arc<dyn TableProvider>> {
-    let names = SETTINGS.map(|(name, _)| name);
-    let values = SETTINGS.map(|(_, value)| value);
-    let same = |text: &'static str| [text; SETTINGS.len()];
+    let known: Vec<_> = defaults().collect();
+    let names: Vec<_> = known.iter().map(|(name, _)| Some(*name)).collect();
+    let values: Vec<_> = known.iter().map(|(_, value)| Some(*value)).collect();
+    let same = |text: Option<&'static str>| vec![text; known.len()];
     let columns = [
-        ("name", names.map(Some)),
-        ("setting", values.map(Some)),
-        ("unit", [None; SETTINGS.len()]),
-        ("category", same("Preset Options").map(Some)),
-        ("short_desc", [None; SETTINGS.len()]),
-        ("extra_desc", [None; SETTINGS.len()]),
-        ("context", same("internal").map(Some)),
-        ("vartype", same("string").map(Some)),
-        ("source", same("default").map(Some)),
-        ("min_val", [None; SETTINGS.len()]),
-        ("max_val", [None; SETTINGS.len()]),
-        ("enumvals", [None; SETTINGS.len()]),
-        ("boot_val", values.map(Some)),
-        ("reset_val", values.map(Some)),
-        ("sourcefile", [None; SETTINGS.len()]),
+        ("name", names),
+        ("setting", values.clone()),
+        ("unit", same(None)),
+        ("category", same(Some("Preset Options"))),
+        ("short_desc", same(None)),
+        ("extra_desc", same(None)),
+        ("context", same(Some("internal"))),
+        ("vartype", same(Some("string"))),
+        ("source", same(Some("default"))),
+        ("min_val", same(None)),
+        ("max_val", same(None)),
+        ("enumvals", same(None)),
+        ("boot_val", values.clone()),
+        ("reset_val", values),
+        ("sourcefile", same(None)),
     ];
     let fields = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, true)).collect();
     let columns = columns.into_iter().map(|(_, values)| Arc::new(StringArray::from_iter(values)) as ArrayRef);

@@ -37,6 +37,7 @@ use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
 use super::missing::{if_small, with_arguments};
 use super::results::{Bounds, Ending, start, stoppable};
+use super::settings::Shared;
 use super::tables::NotRenamed;
 use super::text::trace_parent;
 use super::turns::{Turn, Turns};
@@ -166,16 +167,19 @@ impl SessionBase {
             .connect(limit)
             .ok_or_else(|| AccessError::TooManyConnections { user: user.name.clone(), limit })?;
         let database = database.filter(|name| !name.is_empty()).unwrap_or(DATABASE);
-        let (context, room, own) =
-            self.context(&user, database).map_err(|error| AccessError::Malformed(error.to_string()))?;
+        let variables = Arc::<Shared>::default();
+        let (context, room, own) = self
+            .context(&user, database, &variables)
+            .map_err(|error| AccessError::Malformed(error.to_string()))?;
         let entry = self.registry.open(user, protocol, peer, database);
-        Ok(Session { context, room, own, entry, base: self.clone(), _connected: connected })
+        Ok(Session { context, room, own, variables, entry, base: self.clone(), _connected: connected })
     }
 
     fn context(
         &self,
         user: &User,
         database: &str,
+        variables: &Arc<Shared>,
     ) -> DataFusionResult<(SessionContext, Arc<Room>, Arc<OwnFunctions>)> {
         let mut config = self
             .template
@@ -214,7 +218,14 @@ impl SessionBase {
         let state = watched(state, &user.role.limits).build();
         let mut context = SessionContext::new_with_state(state);
         super::functions::register_own(&context, &own, create_current_database_udf(database));
-        super::functions::register_user(&context, &own, &user.name, user.role.admin, &self.registry);
+        super::functions::register_user(
+            &context,
+            &own,
+            &user.name,
+            user.role.admin,
+            &self.registry,
+            variables,
+        );
         if self.bounds_expressions {
             room.bound_functions(&context);
         }
@@ -247,6 +258,7 @@ pub struct Session {
     context: SessionContext,
     room: Arc<Room>,
     own: Arc<OwnFunctions>,
+    variables: Arc<Shared>,
     entry: Arc<SessionEntry>,
     base: Arc<SessionBase>,
     _connected: crate::access::Connected,
@@ -360,6 +372,11 @@ impl Session {
     /// The user.
     pub fn user(&self) -> &User {
         &self.entry.user
+    }
+
+    /// The variables that functions read and set.
+    pub(crate) fn variables(&self) -> &Shared {
+        &self.variables
     }
 
     /// The query engine's session.

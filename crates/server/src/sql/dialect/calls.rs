@@ -2,9 +2,9 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, DataType, DateTimeField, DuplicateTreatment, Expr, ExtractSyntax, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, OrderByExpr, OrderByOptions,
-    TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
+    BinaryOperator, CaseWhen, DataType, DateTimeField, DuplicateTreatment, Expr, ExtractSyntax, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
+    OrderByExpr, OrderByOptions, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::interval::interval;
@@ -194,6 +194,16 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
         ("mod", [of, by]) => {
             let (of, by) = (nested((*of).clone()), nested((*by).clone()));
             Some(nested(binary(of, BinaryOperator::Modulo, by)))
+        }
+        // Other arguments than the first are no bytes.
+        (
+            "encode" | "sha224" | "sha256" | "sha384" | "sha512" | "get_byte" | "get_bit" | "set_byte"
+            | "set_bit",
+            [bytes, others @ ..],
+        ) if text(bytes).is_some() || is_parameter(bytes) => {
+            let bytes = cast((*bytes).clone(), DataType::Bytea);
+            let others = others.iter().map(|other| (*other).clone());
+            Some(call(&name, [bytes].into_iter().chain(others).collect()))
         }
         ("gen_random_uuid", []) => Some(call("uuid_text", vec![call("uuid", Vec::new())])),
         ("date", [time]) => Some(cast((*time).clone(), DataType::Date)),
@@ -417,7 +427,10 @@ fn patterns(function: &mut Function, name: &str) {
 fn has_fraction_or_is_lacking(field: &str) -> bool {
     const FIELDS: [&str; 5] = ["julian", "decade", "century", "millennium", "microseconds"];
     let field = field.to_ascii_lowercase();
-    FIELDS.contains(&&*field) || field.starts_with("sec") || field.starts_with("millisecond") || field == "msec"
+    FIELDS.contains(&&*field)
+        || field.starts_with("sec")
+        || field.starts_with("millisecond")
+        || field == "msec"
 }
 
 fn is_null(expr: &Expr) -> bool {

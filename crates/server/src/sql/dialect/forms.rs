@@ -15,7 +15,7 @@ use super::calls::{as_number, called, like, word};
 use super::interval::{in_words, interval};
 use super::{arrays, casts, fetch, operators, ordered_lists, rows, sample};
 use crate::sql::QueryError;
-use crate::sql::ast::{binary, call, cast, has_parameter, is_outer, literal, nested, text};
+use crate::sql::ast::{binary, call, cast, has_parameter, is_outer, is_parameter, literal, nested, text};
 use crate::sql::functions::with_backslashes;
 
 /// Names of the only collation, the order of bytes.
@@ -229,7 +229,12 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
         Expr::Like { escape_char, pattern, .. } | Expr::ILike { escape_char, pattern, .. }
             if escape_char.is_some() =>
         {
-            let escape = escape_char.take().map_or(Ok(None), |escape| escape_of(&escape))?;
+            let escape = escape_char.take();
+            if let Some(parameter) = escape.clone().map(Expr::Value).filter(is_parameter) {
+                **pattern = call("like_escape", vec![pattern.as_ref().clone(), parameter]);
+                return Ok(None);
+            }
+            let escape = escape.map_or(Ok(None), |escape| escape_of(&escape))?;
             **pattern = match text(pattern) {
                 Some(written) => literal(with_backslashes(written, escape)),
                 None => {

@@ -18,6 +18,7 @@
 //! | `sample` | TABLESAMPLE |
 //! | `bytes` | bytes written as text |
 //! | `unions` | text constants in UNION |
+//! | `constants` | text constants in lists, in BETWEEN and in CASE |
 //! | `date_sums` | sums of dates and intervals in the result |
 //! | `ordered_lists` | lists of the rows of an ordered subquery |
 //! | `whole_rows` | whole rows as JSON; the value of a function in FROM |
@@ -27,13 +28,14 @@
 //!
 //! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `ordered_lists`, `rows` and
 //! `sample`. `numbers` plans expressions.
-//! `typed`, `averages`, `unions`, `date_sums`, `whole_rows` and `plain_texts` change the plan, where all types are known.
+//! `typed`, `averages`, `unions`, `constants`, `date_sums`, `whole_rows` and `plain_texts` change the plan, where all types are known.
 
 mod arrays;
 mod averages;
 mod bytes;
 mod calls;
 mod casts;
+mod constants;
 mod date_sums;
 mod each;
 mod fetch;
@@ -66,6 +68,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 pub(crate) use arrays::{ALL, ANY, array_elements, compared, in_rows};
 pub(crate) use averages::Averages;
 pub(crate) use bytes::bytea;
+pub(crate) use constants::with_operand_types;
 pub(crate) use date_sums::with_timestamps;
 pub(crate) use forms::check_collations;
 pub(crate) use interval::in_words;

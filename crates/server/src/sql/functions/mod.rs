@@ -7,6 +7,7 @@
 //! | `arrays` | operators of arrays; `array_remove`; arrays read from texts |
 //! | `average` | the average of decimals |
 //! | `buckets` | the part of a range that has a value; integer quotients |
+//! | `bytes` | bytes as text, single bytes and bits |
 //! | `cancel` | a stopped statement |
 //! | `declared` | short declarations of functions |
 //! | `domain` | errors of functions outside of their domain; quotients of floating-point numbers |
@@ -23,6 +24,7 @@
 //! | `own` | functions of the session in views |
 //! | `pattern` | the part of a text that matches a pattern |
 //! | `privileges` | privileges of the user |
+//! | `settings` | the variables of the session |
 //! | `template` | dates and times read by PostgreSQL's templates |
 //! | `told_apart` | another name for a value |
 //! | `to_char` | times and numbers written by PostgreSQL's templates |
@@ -39,6 +41,7 @@ mod any;
 mod arrays;
 mod average;
 mod buckets;
+mod bytes;
 mod cancel;
 mod clock;
 mod declared;
@@ -55,6 +58,7 @@ mod ordered;
 mod own;
 mod pattern;
 mod privileges;
+mod settings;
 mod syntax;
 mod template;
 mod text;
@@ -74,6 +78,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::Registry;
 use super::activity::Viewer;
+use super::settings::Shared;
 pub(crate) use arrays::text_array;
 pub(crate) use domain::float_quotient;
 pub(crate) use interval::{
@@ -85,29 +90,10 @@ pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};
 pub(crate) use numeric::{SCALE_MAX, product, quotient, rint};
 pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(super) use syntax::with_syntax;
-pub(crate) use text::with_backslashes;
+pub(crate) use text::{in_form_of, with_backslashes};
 pub(crate) use time::in_zone;
 pub(crate) use told_apart::TOLD_APART;
 pub(crate) use written::{text, texts_of_list};
-
-/// The version that clients get. They choose features and catalog queries by it.
-pub(crate) const POSTGRES_VERSION: &str = "16.6";
-
-/// Settings that clients read in queries. SHOW knows more.
-pub(super) const SETTINGS: [(&str, &str); 12] = [
-    ("client_encoding", "UTF8"),
-    ("datestyle", "ISO, MDY"),
-    ("default_transaction_read_only", "off"),
-    ("intervalstyle", "postgres"),
-    ("max_identifier_length", "63"),
-    ("max_index_keys", "32"),
-    ("search_path", "\"$user\", public"),
-    ("server_encoding", "UTF8"),
-    ("server_version", POSTGRES_VERSION),
-    ("server_version_num", "160006"),
-    ("standard_conforming_strings", "on"),
-    ("timezone", "UTC"),
-];
 
 /// Functions that test whether an object can be named without its schema. All objects can.
 const VISIBLE: [&str; 13] = [
@@ -189,6 +175,7 @@ pub(crate) fn register(context: &SessionContext) {
     arrays::register(context);
     average::register(context);
     buckets::register(context);
+    bytes::register(context);
     clock::register(context);
     domain::register(context);
     joined::register(context);
@@ -198,6 +185,8 @@ pub(crate) fn register(context: &SessionContext) {
     matches::register(context);
     numeric::register(context);
     ordered::register(context);
+    // The defaults. A session has its own.
+    settings::udfs(&Arc::default()).into_iter().for_each(|function| context.register_udf(function));
     template::register(context);
     text::register(context);
     time::register(context);
@@ -212,7 +201,9 @@ pub(crate) fn register_user(
     user: &str,
     admin: bool,
     registry: &Arc<Registry>,
+    variables: &Arc<Shared>,
 ) {
+    settings::udfs(variables).into_iter().for_each(|function| register_own(context, own, function));
     let names = ["session_user", "current_user", "user", "current_role"];
     names.iter().for_each(|name| register_own(context, own, answer::udf(name, user.into())));
     if !admin {

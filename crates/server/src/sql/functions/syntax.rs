@@ -11,11 +11,10 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{BinaryExpr, Expr, GetFieldAccess, ExprSchemable, Operator, ScalarUDF, cast, lit};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
-use pgwire::api::Type;
 
 use super::interval::{interval_microseconds, interval_times};
 use super::pattern::Substring;
-use super::text::uuid_text;
+use super::text::in_form_of;
 use super::{any, arrays, json, whole_days};
 use crate::sql::QueryError;
 use crate::sql::arguments::{bound, is_untyped};
@@ -165,6 +164,7 @@ fn type_of_unknown(
             Ok(digits.map(|digits| DataType::Decimal128(38, digits)))
         }
         (StringConcat, _) => Ok(None),
+        (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Boolean) => Ok(Some(DataType::Boolean)),
         (Eq | NotEq | Lt | LtEq | Gt | GtEq | Plus | Minus, DataType::Duration(_)) => {
             Ok(Some(DataType::Interval(IntervalUnit::MonthDayNano)))
         }
@@ -185,12 +185,10 @@ fn with_typed_text(expr: &mut RawBinaryExpr, schema: &DFSchema) {
         (None, Some(of)) => (of, &mut expr.left),
         _ => return,
     };
-    if text_of(constant).is_some() {
-        *constant = match of {
-            Type::UUID => uuid_text().call(vec![constant.clone()]),
-            Type::JSONB => json::jsonb().call(vec![constant.clone()]),
-            _ => return,
-        };
+    if text_of(constant).is_some()
+        && let Some(text) = in_form_of(&of, constant)
+    {
+        *constant = text;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Functions whose result is a text: settings, readable sizes, formats, arrays.
+//! Functions whose result is a text: readable sizes, formats, arrays.
 
 use std::sync::Arc;
 
@@ -9,20 +9,18 @@ use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::functions_nested::string::array_to_string_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
+use pgwire::api::Type;
 
-use super::SETTINGS;
 use super::answer::anything;
 use super::declared::Function;
+use super::json;
 use crate::sql::QueryError;
 
 /// Maximum width of a value in `format`.
 const WIDTH_MAX: usize = 1000;
-
-/// Settings whose SET has an effect. A function in a query cannot set them. Tools set others at their start.
-const DO_SOMETHING: [&str; 4] = ["statement_timeout", "timezone", "datestyle", "intervalstyle"];
 
 const TEXT: fn(&[DataType]) -> DataType = |_| DataType::Utf8;
 
@@ -43,6 +41,15 @@ const FUNCTIONS: [Function; 6] = [
 /// The function of the texts of universally unique identifiers.
 pub(super) fn uuid_text() -> ScalarUDF {
     UUID.immutable_of("uuid")
+}
+
+/// A text in the form of a type whose values are texts.
+pub(crate) fn in_form_of(of: &Type, text: &Expr) -> Option<Expr> {
+    match *of {
+        Type::UUID => Some(uuid_text().call(vec![text.clone()])),
+        Type::JSONB => Some(json::jsonb().call(vec![text.clone()])),
+        _ => None,
+    }
 }
 
 const UUID: Function = Function { name: "uuid_text", takes: one, gives: TEXT, compute: uuids };
@@ -179,14 +186,8 @@ pub(super) fn register(context: &SessionContext) {
     FUNCTIONS.into_iter().for_each(|function| context.register_udf(function.immutable()));
     context.register_udf(uuid_text());
     let of_arrays = array_to_string_udf();
-    for (name, kind) in [
-        ("current_setting", Kind::Setting),
-        ("set_config", Kind::SetConfig),
-        ("format", Kind::Format),
-        ("pg_array_to_string", Kind::Array(of_arrays)),
-    ] {
-        let signature = kind.signature();
-        context.register_udf(ScalarUDF::from(Text { name, kind, signature }));
+    for (name, kind) in [("format", Kind::Format), ("pg_array_to_string", Kind::Array(of_arrays))] {
+        context.register_udf(ScalarUDF::from(Text { name, kind, signature: anything() }));
     }
 }
 
@@ -269,10 +270,6 @@ fn identifier(name: &str) -> String {
 /// The computation of a function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Kind {
-    /// `current_setting(name)`. NULL for an unknown setting.
-    Setting,
-    /// `set_config(name, value, is_local)`: returns the value for settings without effect; see [`DO_SOMETHING`].
-    SetConfig,
     /// `format(pattern, ...)`.
     Format,
     /// `array_to_string` in statements about catalogs. It calls the query engine's function, and also accepts arrays
@@ -285,25 +282,6 @@ struct Text {
     name: &'static str,
     kind: Kind,
     signature: Signature,
-}
-
-impl Kind {
-    fn signature(&self) -> Signature {
-        match self {
-            Kind::Setting => Signature::one_of(
-                vec![
-                    TypeSignature::Exact(vec![DataType::Utf8]),
-                    TypeSignature::Exact(vec![DataType::Utf8, DataType::Boolean]),
-                ],
-                Volatility::Stable,
-            ),
-            Kind::SetConfig => Signature::exact(
-                vec![DataType::Utf8, DataType::Utf8, DataType::Boolean],
-                Volatility::Volatile,
-            ),
-            Kind::Format | Kind::Array(_) => anything(),
-        }
-    }
 }
 
 impl ScalarUDFImpl for Text {
@@ -333,16 +311,6 @@ impl ScalarUDFImpl for Text {
             let values: Vec<Option<&str>> =
                 texts.iter().map(|text| text.is_valid(row).then(|| text.value(row))).collect();
             Ok(match (&self.kind, values.as_slice()) {
-                (Kind::Setting, [Some(name), ..]) => {
-                    let name = name.to_ascii_lowercase();
-                    SETTINGS.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-                }
-                (Kind::SetConfig, [Some(name), value, ..]) => {
-                    if name.contains('.') || DO_SOMETHING.contains(&name.to_ascii_lowercase().as_str()) {
-                        return exec_err!("set_config() cannot set {name}: use SET {name} = ...");
-                    }
-                    Some(value.unwrap_or_default().to_owned())
-                }
                 (Kind::Format, [Some(pattern), values @ ..]) => Some(formatted(pattern, values)?),
                 (Kind::Array(_), [Some(list), Some(between), ..]) => {
                     Some(list.trim_start_matches('{').trim_end_matches('}').replace(',', between))

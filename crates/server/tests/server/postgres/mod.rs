@@ -345,7 +345,9 @@ async fn a_startup_message_sets_variables_and_reset_brings_them_back() {
     let shown = async |variable: &str| {
         let rows = client.simple_query(&format!("SHOW {variable}")).await.unwrap();
         rows.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) if row.len() == 1 && row.columns()[0].name() == variable => {
+            SimpleQueryMessage::Row(row)
+                if row.len() == 1 && row.columns()[0].name().eq_ignore_ascii_case(variable) =>
+            {
                 row.get(0).map(str::to_owned)
             }
             _ => None,

@@ -19,7 +19,7 @@ use super::build::{object, written};
 use super::tokens::{Kind, Token, Tokens, members, unescaped};
 use super::{Lists, TEXT, is_text, normal, one_text, two_texts};
 use crate::sql::QueryError;
-use crate::sql::arguments::{Numbers, Texts};
+use crate::sql::arguments::{Numbers, Texts, is_untyped};
 use crate::sql::functions::declared::Function;
 use crate::values::is_json;
 
@@ -52,7 +52,8 @@ pub(super) const FUNCTIONS: [Function; 8] = [
 /// `||` and `-` of JSON. A constant beside it is read as JSON, or is a key.
 pub(super) fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let is_json = |of: &Expr| of.to_field(schema).is_ok_and(|(_, field)| is_json(&field));
-    let is_constant = |of: &Expr| matches!(of, Expr::Literal(of, _) if of.try_as_str().is_some());
+    let is_constant =
+        |of: &Expr| is_untyped(of) || matches!(of, Expr::Literal(of, _) if of.try_as_str().is_some());
     let (left, right) = (is_json(&expr.left), is_json(&expr.right));
     let name = match expr.op {
         BinaryOperator::StringConcat
