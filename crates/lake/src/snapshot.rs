@@ -38,8 +38,12 @@ pub(crate) struct Snapshot {
 /// A constant of a file as its columns have values: zeros have no sign.
 pub(crate) fn as_in_columns(constant: ScalarValue) -> ScalarValue {
     match constant {
-        ScalarValue::Float64(Some(of)) => ScalarValue::Float64(Some(if of.is_nan() { f64::NAN } else { of + 0.0 })),
-        ScalarValue::Float32(Some(of)) => ScalarValue::Float32(Some(if of.is_nan() { f32::NAN } else { of + 0.0 })),
+        ScalarValue::Float64(Some(of)) => {
+            ScalarValue::Float64(Some(if of.is_nan() { f64::NAN } else { of + 0.0 }))
+        }
+        ScalarValue::Float32(Some(of)) => {
+            ScalarValue::Float32(Some(if of.is_nan() { f32::NAN } else { of + 0.0 }))
+        }
         other => other,
     }
 }

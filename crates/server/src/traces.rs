@@ -51,7 +51,8 @@ impl Traces {
         tables: &Arc<Tables>,
     ) -> Result<Self, ServeError> {
         let exporter = SpanExporter::builder().with_tonic().with_endpoint(address).build();
-        let exporter = exporter.map_err(|error| ServeError::setting("traces", format!("'{address}': {error}")))?;
+        let exporter =
+            exporter.map_err(|error| ServeError::setting("traces", format!("'{address}': {error}")))?;
         let provider =
             SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource()).build();
         let spans = Spans { tracer: provider.tracer(SERVICE), tables: Arc::downgrade(tables) };
@@ -279,8 +280,16 @@ mod tests {
     #[test]
     fn texts_have_no_constants() {
         for (sql, summary, text) in [
-            ("select a, 'x''y' from t where b = 3.5 /* c */ -- d", "SELECT", "select a, ? from t where b = ?"),
-            ("\n WITH \"T 1\" AS (SELECT $1::int) SELECT 7", "WITH", "WITH \"T 1\" AS (SELECT $1::int) SELECT ?"),
+            (
+                "select a, 'x''y' from t where b = 3.5 /* c */ -- d",
+                "SELECT",
+                "select a, ? from t where b = ?",
+            ),
+            (
+                "\n WITH \"T 1\" AS (SELECT $1::int) SELECT 7",
+                "WITH",
+                "WITH \"T 1\" AS (SELECT $1::int) SELECT ?",
+            ),
             ("SELECT E'a\\'b', $$x$$, X'ff', 'cut of", "SELECT", "SELECT ?, ?, ?,"),
             ("", "statement", ""),
         ] {

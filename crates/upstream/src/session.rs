@@ -50,7 +50,9 @@ use crate::physical::pushdown_barriers::with_stops;
 use crate::physical::range_frames::with_range_frames;
 use crate::physical::sorted_inputs::with_sorted_inputs;
 use crate::physical::top_groups::with_top_groups;
-use crate::physical::{guards, limited_sorts, merged_sorts, output_properties, range_frames, sorted_inputs, top_groups};
+use crate::physical::{
+    guards, limited_sorts, merged_sorts, output_properties, range_frames, sorted_inputs, top_groups,
+};
 
 /// The names of the rules that sessions have for the physical optimizer. None of them changes a result.
 pub const PHYSICAL_RULES: [&str; 11] = [

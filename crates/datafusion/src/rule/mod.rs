@@ -88,10 +88,7 @@ pub fn rewrite_plan(
     if aside.transformed { put_back(plan) } else { Ok(plan) }
 }
 
-fn with_placed_filters(
-    plan: Arc<dyn ExecutionPlan>,
-    declared: &Declared,
-) -> Result<Arc<dyn ExecutionPlan>> {
+fn with_placed_filters(plan: Arc<dyn ExecutionPlan>, declared: &Declared) -> Result<Arc<dyn ExecutionPlan>> {
     let aside = set_aside(plan, declared, &|input| with_placed_filters(input, declared))?;
     let plan = aside.data.transform_up(placed_filters::by_position)?.data;
     if aside.transformed { put_back(plan) } else { Ok(plan) }

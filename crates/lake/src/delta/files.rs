@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, RecordBatch, StringArray, StructArray, UInt64Array, new_empty_array,
+    Array, ArrayRef, AsArray, BinaryArray, RecordBatch, StringArray, StructArray, UInt64Array,
+    new_empty_array,
 };
 use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};

@@ -41,8 +41,8 @@ use crate::state::SharedState;
 use history::History;
 use metrics::Metrics;
 pub(crate) use operators::scans;
-use watch::Watch;
 pub(crate) use watch::Names;
+use watch::Watch;
 
 /// The shared state of the endpoints.
 pub(crate) struct Http {

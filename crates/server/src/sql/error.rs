@@ -125,7 +125,8 @@ impl QueryError {
     /// A syntax error of this text.
     pub(crate) fn syntax(sql: &str, error: &ParserError) -> Self {
         if matches!(error, ParserError::RecursionLimitExceeded) {
-            let text = "the statement is nested too deeply: 200 levels of parentheses and subqueries are allowed";
+            let text =
+                "the statement is nested too deeply: 200 levels of parentheses and subqueries are allowed";
             return QueryError::other("54001", text);
         }
         match syntax_error(sql, error) {

@@ -359,7 +359,13 @@ pub struct Run {
 
 impl Default for Run {
     fn default() -> Self {
-        Run { cancel: Cancel::default(), timeout: None, begun: Instant::now(), prepared: None, trace_parent: None }
+        Run {
+            cancel: Cancel::default(),
+            timeout: None,
+            begun: Instant::now(),
+            prepared: None,
+            trace_parent: None,
+        }
     }
 }
 
@@ -673,8 +679,7 @@ impl Session {
         let query = self.base.registry.begin(&self.entry, sql, policy, run.cancel, parent);
         tracing::debug!(query = query.id, session = self.entry.id, user = query.user, sql, "statement");
         let (base, session) = (self.base.clone(), self.entry.clone());
-        let mut ending =
-            Ending::new(base, session, query.clone(), sql.to_owned(), run.begun, run.prepared);
+        let mut ending = Ending::new(base, session, query.clone(), sql.to_owned(), run.begun, run.prepared);
         let explained = explain::explained(&plan);
         let mut turns = Turned::new(&self.base, &self.entry.user);
         let interrupt = Interrupt::default();

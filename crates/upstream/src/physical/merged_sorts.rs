@@ -28,7 +28,9 @@ pub(crate) fn with_merged_sorts(mut optimizer: PhysicalOptimizer) -> PhysicalOpt
 }
 
 fn with_keys_of_merge(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>() else { return Ok(Transformed::no(node)) };
+    let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>() else {
+        return Ok(Transformed::no(node));
+    };
     let Some(sort) = merge.input().downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
     let has_parts = sort.preserve_partitioning() && merge.input().output_partitioning().partition_count() > 1;
     if !has_parts || sort.expr().len() >= merge.expr().len() {

@@ -189,7 +189,10 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
         }
         ("lpad" | "rpad", [of, length, by @ ..]) if !is_literal(length) => {
             let length = call("greatest", vec![(*length).clone(), number("0")]);
-            Some(call(&name, [vec![(*of).clone(), length], by.iter().map(|by| (*by).clone()).collect()].concat()))
+            Some(call(
+                &name,
+                [vec![(*of).clone(), length], by.iter().map(|by| (*by).clone()).collect()].concat(),
+            ))
         }
         ("mod", [of, by]) => {
             let (of, by) = (nested((*of).clone()), nested((*by).clone()));
@@ -287,11 +290,10 @@ pub(super) fn like(of: &Expr, constant: &Expr) -> Expr {
             cast(constant.clone(), data_type.clone())
         }
         // Beside numbers with an exponent, others have one, too.
-        Expr::Cast { data_type: of @ (DataType::DoublePrecision | DataType::Double(_) | DataType::Real), .. }
-            if is_number(constant) =>
-        {
-            cast(constant.clone(), of.clone())
-        }
+        Expr::Cast {
+            data_type: of @ (DataType::DoublePrecision | DataType::Double(_) | DataType::Real),
+            ..
+        } if is_number(constant) => cast(constant.clone(), of.clone()),
         Expr::Interval(_) => text(constant).map_or_else(|| constant.clone(), interval),
         _ => constant.clone(),
     }

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use coscan_upstream::walk::{visit_expressions, visit_expressions_mut};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, DateTimeField, Distinct, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval, ObjectName, Query, Select,
-    SelectItem, SetExpr, Statement, TableFactor, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan,
-    Values, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, DateTimeField, Distinct, ExactNumberInfo, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval,
+    ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor, TimezoneInfo, TypedString,
+    UnaryOperator, Value, ValueWithSpan, Values, VisitorMut,
 };
 
 use super::calls::{as_number, called, like, word};

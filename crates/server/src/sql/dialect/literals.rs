@@ -55,7 +55,8 @@ fn has_unknown_end(text: &str) -> bool {
     let Some((time, zone)) = end.and_then(|end| rest.split_at_checked(end)) else { return false };
     let is_offset = zone.trim_start().starts_with(['+', '-']);
     let zone = zone.trim();
-    let is_zone = zone.eq_ignore_ascii_case("z") || is_offset || zone_abbreviation(zone) || time_zone(zone).is_ok();
+    let is_zone =
+        zone.eq_ignore_ascii_case("z") || is_offset || zone_abbreviation(zone) || time_zone(zone).is_ok();
     digits(date, &['-', '/']) && digits(time, &[':', '.']) && !is_zone
 }
 

@@ -14,8 +14,9 @@ use std::ops::ControlFlow;
 use coscan_upstream::REPEATED as MARK;
 use coscan_upstream::walk::visit_expressions;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind,
-    Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Distinct, Expr, Ident, OrderBy, OrderByExpr,
+    OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, TimezoneInfo,
+    TrimWhereField,
 };
 
 use crate::sql::ast::{folded, is_all, number};

@@ -58,7 +58,9 @@ impl ExprPlanner for Numbers {
 fn type_of(of: &Expr, schema: &DFSchema) -> Result<DataType> {
     let choices: Vec<&Expr> = match of {
         Expr::ScalarFunction(of) if CHOICES.contains(&of.func.name()) => of.args.iter().collect(),
-        Expr::AggregateFunction(of) if SAME.contains(&of.func.name()) => of.params.args.iter().take(1).collect(),
+        Expr::AggregateFunction(of) if SAME.contains(&of.func.name()) => {
+            of.params.args.iter().take(1).collect()
+        }
         Expr::Case(of) => {
             let results = of.when_then_expr.iter().map(|(_, then)| then.as_ref());
             results.chain(of.else_expr.as_deref()).collect()

@@ -31,8 +31,8 @@ use super::date_sums::{as_timestamp, is_date_sum};
 use super::literals;
 use crate::sql::QueryError;
 use crate::sql::functions::{
-    CLOCK_PART, calendar, clock, in_zone, interval_microseconds, interval_of_text, part_of_interval, rint, text, text_array,
-    texts_of_list, whole_days,
+    CLOCK_PART, calendar, clock, in_zone, interval_microseconds, interval_of_text, part_of_interval, rint,
+    text, text_array, texts_of_list, whole_days,
 };
 
 /// Functions that show a value, or that show or change an interval.
@@ -173,7 +173,9 @@ fn lasting(call: &ScalarFunction, schema: &DFSchema, config: &ConfigOptions) -> 
     let to = Expr::ScalarFunction(call.clone()).get_type(schema)?;
     let other = casted(of, &to, call.func.name() == LASTING[1], schema, config)?;
     Ok(match other {
-        Some(Expr::Cast(Cast { expr, field })) if *field.data_type() == to => Some(call.func.call(vec![*expr])),
+        Some(Expr::Cast(Cast { expr, field })) if *field.data_type() == to => {
+            Some(call.func.call(vec![*expr]))
+        }
         other => other,
     })
 }
@@ -219,7 +221,8 @@ fn casted(
             DataType::Date32 | DataType::Time64(_) | DataType::Timestamp(_, None),
         ) => elsewhere(zone, config).map(|zone| cast(in_zone().call(vec![zone, of.clone()]), to.clone())),
         (DataType::Timestamp(_, None) | DataType::Date32, DataType::Timestamp(unit, Some(zone))) => {
-            let session = elsewhere(zone, config).or_else(|| changes_clocks(zone).then(|| lit(zone.as_ref())));
+            let session =
+                elsewhere(zone, config).or_else(|| changes_clocks(zone).then(|| lit(zone.as_ref())));
             session.map(|session| {
                 let local = cast(of.clone(), DataType::Timestamp(*unit, None));
                 cast(in_zone().call(vec![session, local]), to.clone())

@@ -80,9 +80,8 @@ pub(crate) fn calendar(of: &Expr) -> Expr {
     if let Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(of)), _) = of {
         return lit(ScalarValue::IntervalMonthDayNano(Some(of_row(*of))));
     }
-    let compute = |args: &ScalarFunctionArgs| {
-        changed(args, |of| IntervalMonthDayNano::new(of.months, of.days, 0))
-    };
+    let compute =
+        |args: &ScalarFunctionArgs| changed(args, |of| IntervalMonthDayNano::new(of.months, of.days, 0));
     Function { name: "interval_calendar", takes: one_interval, gives: |_| INTERVAL, compute }
         .immutable()
         .call(vec![of.clone()])
@@ -93,9 +92,8 @@ pub(crate) fn clock(of: &Expr) -> Expr {
     if let Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(of)), _) = of {
         return lit(ScalarValue::new_interval_mdn(0, 0, of.nanoseconds));
     }
-    let compute = |args: &ScalarFunctionArgs| {
-        changed(args, |of| IntervalMonthDayNano::new(0, 0, of.nanoseconds))
-    };
+    let compute =
+        |args: &ScalarFunctionArgs| changed(args, |of| IntervalMonthDayNano::new(0, 0, of.nanoseconds));
     Function { name: CLOCK_PART, takes: one_interval, gives: |_| INTERVAL, compute }
         .immutable()
         .call(vec![of.clone()])

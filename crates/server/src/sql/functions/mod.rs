@@ -192,7 +192,8 @@ pub(crate) fn register(context: &SessionContext) {
     time::register(context);
     to_char::register(context);
     whole::register(context);
-    written::register(context);}
+    written::register(context);
+}
 
 /// Registers functions about the user and its privileges.
 pub(crate) fn register_user(

@@ -8,7 +8,9 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::functions::datetime::date_part;
 use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr, GetFieldAccess, ExprSchemable, Operator, ScalarUDF, cast, lit};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF, cast, lit,
+};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -336,7 +338,9 @@ impl ExprPlanner for Postgres {
         _schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
         match (&expr.field_access, &expr.expr) {
-            (GetFieldAccess::ListIndex { key }, Expr::AggregateFunction(of)) if of.func.name() == "array_agg" => {
+            (GetFieldAccess::ListIndex { key }, Expr::AggregateFunction(of))
+                if of.func.name() == "array_agg" =>
+            {
                 Ok(PlannerResult::Planned(array_element(expr.expr.clone(), key.as_ref().clone())))
             }
             _ => Ok(PlannerResult::Original(expr)),

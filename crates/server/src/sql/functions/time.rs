@@ -58,8 +58,7 @@ fn ages(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         times.push(cast(&arg.to_array(args.number_rows)?, &TIME)?);
     }
     let times: Vec<_> = times.iter().map(|times| times.as_primitive::<TimestampMicrosecondType>()).collect();
-    let between =
-        times[0].iter().zip(times[1]).map(|(later, earlier)| Some(age(at(later?)?, at(earlier?)?)));
+    let between = times[0].iter().zip(times[1]).map(|(later, earlier)| Some(age(at(later?)?, at(earlier?)?)));
     Ok(ColumnarValue::Array(Arc::new(between.collect::<IntervalMonthDayNanoArray>())))
 }
 
