@@ -147,6 +147,9 @@ async fn deleted(
          WHERE {} AND table_id = CAST($2 AS BIGINT)",
         is_of_version("f")
     );
+    let newest =
+        reading.rows::<1>("SELECT CAST(max(snapshot_id) AS TEXT) FROM ducklake_snapshot", &[]).await?;
+    let newest: u64 = newest.into_iter().find_map(|[newest]| parsed(newest)).unwrap_or(wanted);
     let mut found: HashMap<u64, (DeletedRows, Option<u64>)> = HashMap::new();
     for [number, path, relative, bytes, partial, key, format, count] in
         reading.rows::<8>(&sql, &values).await?
@@ -156,7 +159,9 @@ async fn deleted(
         let (Some(number), Some(bytes)) = (parsed(number), parsed(bytes)) else {
             return exec_err!("the catalog lacks the number or the size of {location}");
         };
-        let until = parsed(partial).filter(|last: &u64| *last > wanted).map(|_| wanted);
+        // A file that was written when rows left the database says only itself that it has several versions.
+        let last = parsed(partial).unwrap_or(newest);
+        let until = (last > wanted).then_some(wanted);
         let (of_file, listed_count) = found.entry(number).or_default();
         if of_file.listed.is_some() {
             return exec_err!("the catalog has two files of deleted rows for the file {number}");
