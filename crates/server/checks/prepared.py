@@ -137,7 +137,7 @@ class Prepared(unittest.TestCase):
         asked = [
             ("%s", [one], one), ("%s::uuid", [str(one).upper()], one), ("%s", [Json([1])], [1]), ("%s", [Jsonb({"a": 1})], {"a": 1}),
             ("%s || %s", [Jsonb({"a": 1}), Jsonb({"b": 2})], {"a": 1, "b": 2}), ("%s -> 'a'", [Jsonb({"a": 1})], 1),
-            ("""'{"a": 1}'::jsonb || %s""", ['{"b": 2}'], {"a": 1, "b": 2}), ("%s", [[1, 2]], [1, 2]), ("%s", [["a", None]], ["a", None]),
+            ("""'{"a": 1}'::jsonb || %s""", ['{"b": 2}'], {"a": 1, "b": 2}), ("%s", [[1, 2]], [1, 2]), ("%s::text[]", [["a", None]], ["a", None]),
             ("2 = ANY(%s)", [[1, 2]], True), ("(SELECT %s)", ["a"], "a"), ("'a%%' LIKE 'a!%%' ESCAPE %s", ["!"], True),
             ("date '2024-01-01' = ANY(%s::date[])", [[date(2024, 1, 1)]], True),
             ("(SELECT count(*) FROM unnest(%s) x)", [[1, 2]], 2),

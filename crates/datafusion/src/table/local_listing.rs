@@ -129,7 +129,7 @@ fn described(location: Path, version: LocalVersion) -> ObjectMeta {
     }
 }
 
-/// `None` if there is nothing at the path, or no longer.
+/// `None` if there is nothing at the path.
 fn found<T>(result: io::Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),

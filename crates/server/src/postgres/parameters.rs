@@ -199,14 +199,17 @@ pub(crate) fn values(
         Type::JSON | Type::JSONB | Type::UUID | Type::CHAR => Type::TEXT,
         _ => told.clone(),
     };
-    let read_as: Vec<Type> = told.iter().map(read_as).collect();
+    let is_read = |at: usize| read_before.contains_key(&at);
+    let read_as =
+        told.iter().enumerate().map(|(at, told)| if is_read(at) { Type::TEXT } else { read_as(told) });
+    let read_as: Vec<Type> = read_as.collect();
     let stored = StoredStatement::new(String::new(), (), read_as.iter().cloned().map(Some).collect());
     // The reader of the other types supports only 28 digits of numerics, one text form of bytes, and no binary JSON. It
     // takes the texts "" and "NULL" of an array for NULL.
     let others = bind.parameters.iter().zip(&told).enumerate().map(|(at, (value, told))| match *told {
         Type::NUMERIC | Type::BYTEA | Type::JSON | Type::JSONB | Type::UUID => None,
         Type::TEXT_ARRAY | Type::VARCHAR_ARRAY if !is_binary(bind, at) => None,
-        _ if read_before.contains_key(&at) => None,
+        _ if is_read(at) => None,
         _ if told.name().starts_with('_') && !is_binary(bind, at) => value.as_deref().map(without_spaces),
         _ => value.clone(),
     });
@@ -215,8 +218,10 @@ pub(crate) fn values(
     let others = Bind::new(portal, statement, formats, others.collect(), columns);
     let portal = Portal::try_new(&others, Arc::new(stored))?;
     let arrow: Vec<Option<&DataType>> = parameters.iter().map(|parameter| parameter.arrow.as_ref()).collect();
+    let wanted = arrow.iter().enumerate().map(|(at, arrow)| arrow.filter(|_| !is_read(at)));
+    let wanted: Vec<Option<&DataType>> = wanted.collect();
     let types: Vec<Option<&Type>> = read_as.iter().map(Some).collect();
-    let read = || deserialize_parameters_with_server_types(&portal, &arrow, &types);
+    let read = || deserialize_parameters_with_server_types(&portal, &wanted, &types);
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
     let mut read = read.unwrap_or_else(|_| Err(error("22P03", "a bound value does not fit its type")))?;
     if let ParamValues::List(values) = &mut read {

@@ -110,7 +110,7 @@ mod tests {
             ("SELECT $1", r#"SELECT CAST($1 AS UUID) AS "?column?""#),
             ("SELECT $1 || $3, $2", "SELECT CAST($1 AS UUID) || $3, $2"),
             ("SELECT 1 WHERE a = ANY($4)", "SELECT 1 WHERE a = ANY($4)"),
-            ("SELECT * FROM unnest($4)", "SELECT * FROM unnest(CAST($4 AS INTEGER[]))"),
+            ("SELECT * FROM unnest($4)", "SELECT * FROM UNNEST(CAST($4 AS INTEGER[]))"),
         ] {
             let given = [Some(Type::UUID), Some(Type::INT4), None, Some(Type::INT4_ARRAY)];
             let parsed = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap().remove(0);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use coscan_upstream::walk::{visit_expressions, visit_relations};
+use coscan_upstream::walk::visit_relations;
 use coscan_upstream::{parse_postgresql, parse_statements, with_options};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -28,7 +28,7 @@ use super::catalog;
 use super::copy::{self, CopyFormat};
 use super::objects;
 use super::regclass;
-use crate::sql::ast::{folded, is_parameter};
+use crate::sql::ast::folded;
 use crate::sql::{QueryError, Session, check_collations, check_nesting, parsable, settings};
 
 /// A statement, with a plan if the query engine runs it.
@@ -105,11 +105,7 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
         Ok(statements) => {
             // The rewrites for catalogs leave out collations.
             check_collations(&statements)?;
-            match catalog::read(sql, Some(&statements)) {
-                // The rewrites leave out subqueries in the list of columns.
-                Ok(rewritten) if parameters(&rewritten) == parameters(&statements) => Ok(wrapped(rewritten)),
-                _ => Ok(wrapped(statements)),
-            }
+            Ok(wrapped(catalog::read(sql, Some(&statements)).unwrap_or(statements)))
         }
         Err(error) => match catalog::read(sql, None) {
             Ok(statements) if !statements.iter().any(|statement| touches_tables(session, statement)) => {
@@ -118,20 +114,6 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
             _ => own(sql).map_err(|_| QueryError::syntax(sql, &error)),
         },
     }
-}
-
-/// The names of the parameters.
-fn parameters(statements: &[Ast]) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for statement in statements {
-        let _: ControlFlow<()> = visit_expressions(statement, |expr| {
-            if is_parameter(expr) {
-                names.insert(expr.to_string());
-            }
-            ControlFlow::Continue(())
-        });
-    }
-    names
 }
 
 /// The text without `COLLATE "C"`. The parser does not take it after `x::type`. Texts are ordered by their bytes in any

@@ -90,7 +90,7 @@ pub use registry::{Cancel, Ended, Finished, Phase, Protocol, Registry, RunningQu
 pub use results::Results;
 pub(crate) use session::Unread;
 pub use session::{Run, Session, SessionBase};
-pub(crate) use settings::POSTGRES_VERSION;
+pub(crate) use settings::known::POSTGRES_VERSION;
 pub(crate) use tables::Sources;
 pub use tables::{Tables, TablesChange};
 pub(crate) use text::with_numbered_parameters;

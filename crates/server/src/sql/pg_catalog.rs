@@ -17,7 +17,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::activity::{ACTIVITY, Activity};
 use super::catalog::{PUBLIC, Visible};
-use super::settings::defaults;
+use super::settings::known::defaults;
 use super::{Registry, columns};
 
 /// Columns that the given tables lack, or have as text where clients need a list. Most are empty, because tables

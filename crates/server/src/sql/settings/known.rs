@@ -2,7 +2,8 @@
 
 use Kind::{Fixed, Number, Text, Truth, Whole, Word};
 
-use super::POSTGRES_VERSION;
+/// The version that clients get. They choose features and catalog queries by it.
+pub(crate) const POSTGRES_VERSION: &str = "16.6";
 
 /// The form of a setting's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -189,3 +190,8 @@ pub(super) const KNOWN: &[(&str, &str, Kind)] = &[
     ("xmlbinary", "base64", Word(&["base64", "hex"])),
     ("xmloption", "content", Word(&["content", "document"])),
 ];
+
+/// The settings with their defaults.
+pub(crate) fn defaults() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KNOWN.iter().map(|(name, default, _)| (*name, *default))
+}

@@ -3,7 +3,7 @@
 //! The variables for the format of values and the statement timeout have an effect. All others are only checked, stored
 //! and shown, because many drivers set them. `known` has their names. The variables of the query engine are passed to it.
 
-mod known;
+pub(crate) mod known;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,9 +12,6 @@ use std::time::Duration;
 use known::{KNOWN, Kind, Unit, WITHOUT_EFFECT};
 
 use crate::sql::{QueryError, time_zone};
-
-/// The version that clients get. They choose features and catalog queries by it.
-pub(crate) const POSTGRES_VERSION: &str = "16.6";
 
 /// Variables whose changes are reported to the client, with the reported names.
 const TOLD: [(&str, &str); 6] = [
@@ -63,11 +60,6 @@ pub(crate) fn is_of_engine(variable: &str) -> bool {
 /// The name of a variable as PostgreSQL shows it.
 pub(crate) fn shown_name(variable: &str) -> &str {
     TOLD.iter().find(|(name, _)| *name == variable).map_or(variable, |(_, told)| *told)
-}
-
-/// The known settings with their defaults.
-pub(crate) fn defaults() -> impl Iterator<Item = (&'static str, &'static str)> {
-    KNOWN.iter().map(|(name, default, _)| (*name, *default))
 }
 
 fn known(variable: &str) -> Option<&'static (&'static str, &'static str, Kind)> {
