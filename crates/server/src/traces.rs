@@ -30,6 +30,8 @@ const SERVICE: &str = "coscan";
 const SERVICE_NAME: &str = "service.name";
 /// The name that the library gives to services without one begins like this.
 const UNKNOWN_SERVICE: &str = "unknown_service";
+/// The name of the span of a statement without a first word.
+const STATEMENT: &str = "statement";
 /// Maximum time for the last spans when the server ends.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 /// A statement has at most this many spans of scans.
@@ -89,13 +91,15 @@ impl Spans {
     fn add(&self, statement: &Ended<'_>) {
         let clock = Clock::now();
         let parent = statement.trace_parent.map_or_else(Context::new, context_of);
-        let (summary, text) = without_constants(statement.sql);
-        let span = self.tracer.span_builder(summary.clone()).with_kind(SpanKind::Server);
+        let span = self.tracer.span_builder(STATEMENT).with_kind(SpanKind::Server);
         let span = span.with_start_time(clock.time(statement.begun));
         let mut span = span.start_with_context(&self.tracer, &parent);
         if !span.is_recording() {
             return;
         }
+        // The text of a statement that is not sampled is not read.
+        let (summary, text) = without_constants(statement.sql);
+        span.update_name(summary.clone());
         span.set_attributes(attributes_of(statement, summary, text));
         if let Some((code, message)) = statement.error {
             span.set_attribute(KeyValue::new("db.response.status_code", code.to_owned()));
@@ -240,7 +244,7 @@ fn without_constants(sql: &str) -> (String, String) {
             }
         }
     }
-    (summary.unwrap_or_else(|| "statement".to_owned()), text.trim_end().to_owned())
+    (summary.unwrap_or_else(|| STATEMENT.to_owned()), text.trim_end().to_owned())
 }
 
 fn is_constant(token: &Token) -> bool {

@@ -189,10 +189,8 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
         }
         ("lpad" | "rpad", [of, length, by @ ..]) if !is_literal(length) => {
             let length = call("greatest", vec![(*length).clone(), number("0")]);
-            Some(call(
-                &name,
-                [vec![(*of).clone(), length], by.iter().map(|by| (*by).clone()).collect()].concat(),
-            ))
+            let by = by.iter().map(|by| (*by).clone());
+            Some(call(&name, [(*of).clone(), length].into_iter().chain(by).collect()))
         }
         ("mod", [of, by]) => {
             let (of, by) = (nested((*of).clone()), nested((*by).clone()));

@@ -25,8 +25,9 @@ pub(super) fn tell_apart(query: &mut Query) {
     let mut seen = HashMap::new();
     let mut is_needed = false;
     let mut note = |expr: &Expr| {
-        let known = seen.entry(without_casts(expr)).or_insert_with(|| expr.to_string());
-        is_needed |= *known != expr.to_string();
+        let text = expr.to_string();
+        let known = seen.entry(without_casts(expr)).or_insert_with(|| text.clone());
+        is_needed |= *known != text;
     };
     for expr in &of {
         note(expr);

@@ -76,27 +76,31 @@ pub(crate) const CLOCK_PART: &str = "interval_clock";
 
 /// The months and days of an interval.
 pub(crate) fn calendar(of: &Expr) -> Expr {
-    let of_row = |of: IntervalMonthDayNano| IntervalMonthDayNano::new(of.months, of.days, 0);
-    if let Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(of)), _) = of {
-        return lit(ScalarValue::IntervalMonthDayNano(Some(of_row(*of))));
+    fn of_row(of: IntervalMonthDayNano) -> IntervalMonthDayNano {
+        IntervalMonthDayNano::new(of.months, of.days, 0)
     }
-    let compute =
-        |args: &ScalarFunctionArgs| changed(args, |of| IntervalMonthDayNano::new(of.months, of.days, 0));
-    Function { name: "interval_calendar", takes: one_interval, gives: |_| INTERVAL, compute }
-        .immutable()
-        .call(vec![of.clone()])
+    part(of, "interval_calendar", of_row, |args| changed(args, of_row))
 }
 
 /// The time of an interval, without months and days.
 pub(crate) fn clock(of: &Expr) -> Expr {
-    if let Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(of)), _) = of {
-        return lit(ScalarValue::new_interval_mdn(0, 0, of.nanoseconds));
+    fn of_row(of: IntervalMonthDayNano) -> IntervalMonthDayNano {
+        IntervalMonthDayNano::new(0, 0, of.nanoseconds)
     }
-    let compute =
-        |args: &ScalarFunctionArgs| changed(args, |of| IntervalMonthDayNano::new(0, 0, of.nanoseconds));
-    Function { name: CLOCK_PART, takes: one_interval, gives: |_| INTERVAL, compute }
-        .immutable()
-        .call(vec![of.clone()])
+    part(of, CLOCK_PART, of_row, |args| changed(args, of_row))
+}
+
+/// A part of an interval that is an interval. That of a constant is a constant.
+fn part(
+    of: &Expr,
+    name: &'static str,
+    of_row: fn(IntervalMonthDayNano) -> IntervalMonthDayNano,
+    compute: fn(&ScalarFunctionArgs) -> Result<ColumnarValue>,
+) -> Expr {
+    if let Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(of)), _) = of {
+        return lit(ScalarValue::IntervalMonthDayNano(Some(of_row(*of))));
+    }
+    Function { name, takes: one_interval, gives: |_| INTERVAL, compute }.immutable().call(vec![of.clone()])
 }
 
 fn changed(

@@ -76,6 +76,17 @@ fn is_interval(of: &DataType) -> bool {
     matches!(of, DataType::Interval(_))
 }
 
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+/// Returns whether a date beside a time of this type becomes such a time.
+fn meets_date(op: &BinaryOperator, time: &DataType) -> bool {
+    is_comparison(op) && matches!(time, DataType::Timestamp(..))
+        || *op == BinaryOperator::Minus && has_zone(time)
+}
+
 fn has_zone(of: &DataType) -> bool {
     matches!(of, DataType::Timestamp(_, Some(_)))
 }
@@ -137,8 +148,7 @@ fn type_of_unknown(
     is_left: bool,
 ) -> Result<Option<DataType>> {
     use BinaryOperator::{
-        ArrowAt, AtArrow, Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, PGExp, PGOverlap,
-        Plus, StringConcat,
+        ArrowAt, AtArrow, Divide, Minus, Modulo, Multiply, PGExp, PGOverlap, Plus, StringConcat,
     };
     let of_operator = || beside(op, other, is_left).map_err(external);
     if is_untyped(unknown) {
@@ -147,8 +157,7 @@ fn type_of_unknown(
     if let (DataType::List(_), Expr::Literal(constant, _)) = (other, unknown)
         && (constant.data_type().is_string() || constant.data_type().is_null())
     {
-        let of_arrays =
-            matches!(op, StringConcat | AtArrow | ArrowAt | PGOverlap | Eq | NotEq | Lt | LtEq | Gt | GtEq);
+        let of_arrays = is_comparison(op) || matches!(op, StringConcat | AtArrow | ArrowAt | PGOverlap);
         return Ok(of_arrays.then(|| other.clone()));
     }
     let Some(text) = text_of(unknown) else { return Ok(None) };
@@ -157,17 +166,16 @@ fn type_of_unknown(
             Ok(Some(other.clone()))
         }
         (PGExp, _) if other.is_integer() || other.is_floating() => Ok(Some(DataType::Float64)),
-        (
-            Plus | Minus | Multiply | Divide | PGExp | Eq | NotEq | Lt | LtEq | Gt | GtEq,
-            DataType::Decimal128(..),
-        ) => {
+        (op, DataType::Decimal128(..))
+            if is_comparison(op) || matches!(op, Plus | Minus | Multiply | Divide | PGExp) =>
+        {
             let digits = text.trim().split_once('.').map_or(0, |(_, digits)| digits.len());
             let digits = i8::try_from(digits).ok().filter(|digits| *digits <= 20);
             Ok(digits.map(|digits| DataType::Decimal128(38, digits)))
         }
         (StringConcat, _) => Ok(None),
-        (Eq | NotEq | Lt | LtEq | Gt | GtEq, DataType::Boolean) => Ok(Some(DataType::Boolean)),
-        (Eq | NotEq | Lt | LtEq | Gt | GtEq | Plus | Minus, DataType::Duration(_)) => {
+        (op, DataType::Boolean) if is_comparison(op) => Ok(Some(DataType::Boolean)),
+        (op, DataType::Duration(_)) if is_comparison(op) || matches!(op, Plus | Minus) => {
             Ok(Some(DataType::Interval(IntervalUnit::MonthDayNano)))
         }
         _ => of_operator(),
@@ -176,8 +184,7 @@ fn type_of_unknown(
 
 /// Brings a text constant beside a value with a type of its own into the form of that type: `id = 'A0EE...'` for a uuid.
 fn with_typed_text(expr: &mut RawBinaryExpr, schema: &DFSchema) {
-    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
-    if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+    if !is_comparison(&expr.op) {
         return;
     }
     let type_of = |of: &Expr| of.to_field(schema).ok().and_then(|(_, field)| type_of_texts(&field));
@@ -257,30 +264,10 @@ impl ExprPlanner for Postgres {
                 expr.right = cast(expr.right, time);
             }
             // A date is midnight of the session beside a time with a zone, and has the unit of a time without one.
-            BinaryOperator::Minus if left == DataType::Date32 && has_zone(&right) => {
+            ref op if left == DataType::Date32 && meets_date(op, &right) => {
                 expr.left = cast(expr.left, right);
             }
-            BinaryOperator::Minus if has_zone(&left) && right == DataType::Date32 => {
-                expr.right = cast(expr.right, left);
-            }
-            BinaryOperator::Eq
-            | BinaryOperator::NotEq
-            | BinaryOperator::Lt
-            | BinaryOperator::LtEq
-            | BinaryOperator::Gt
-            | BinaryOperator::GtEq
-                if left == DataType::Date32 && matches!(right, DataType::Timestamp(..)) =>
-            {
-                expr.left = cast(expr.left, right);
-            }
-            BinaryOperator::Eq
-            | BinaryOperator::NotEq
-            | BinaryOperator::Lt
-            | BinaryOperator::LtEq
-            | BinaryOperator::Gt
-            | BinaryOperator::GtEq
-                if matches!(left, DataType::Timestamp(..)) && right == DataType::Date32 =>
-            {
+            ref op if right == DataType::Date32 && meets_date(op, &left) => {
                 expr.right = cast(expr.right, left);
             }
             BinaryOperator::Divide
@@ -290,13 +277,11 @@ impl ExprPlanner for Postgres {
             {
                 expr.left = cast(expr.left, DataType::Float64);
             }
-            BinaryOperator::Eq
-            | BinaryOperator::NotEq
-            | BinaryOperator::Lt
-            | BinaryOperator::LtEq
-            | BinaryOperator::Gt
-            | BinaryOperator::GtEq
-                if is_span(&left) && is_span(&right) && (is_interval(&left) || is_interval(&right)) =>
+            ref op
+                if is_comparison(op)
+                    && is_span(&left)
+                    && is_span(&right)
+                    && (is_interval(&left) || is_interval(&right)) =>
             {
                 // Thirty hours are more than a day.
                 expr.left = self.microseconds.call(vec![expr.left]);
