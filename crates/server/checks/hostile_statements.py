@@ -34,7 +34,7 @@ class Statements(Hostile):
             "COPY nation FROM '/etc/passwd'", "COPY nation FROM PROGRAM 'id'", "CREATE TABLE t AS SELECT 1", "CREATE VIEW v AS SELECT 1",
             "CREATE SCHEMA s", "CREATE DATABASE d", "DROP TABLE nation", "INSERT INTO nation SELECT * FROM nation", "DELETE FROM nation",
             "UPDATE nation SET n_name = 'x'", "TRUNCATE nation", "CREATE FUNCTION f() RETURNS INT RETURN 1",
-            "SELECT pg_read_file('/etc/passwd')", "SELECT pg_ls_dir('/')", "SELECT lo_import('/etc/passwd')", "SELECT pg_sleep(1000)",
+            "SELECT pg_read_file('/etc/passwd')", "SELECT pg_ls_dir('/')", "SELECT lo_import('/etc/passwd')",
             "SET ROLE root", "SET SESSION AUTHORIZATION root", "SET coscan.policy = 'normal'", "SET coscan.administrator = true",
             "SET datafusion.catalog.location = '/'", "SET datafusion.runtime.memory_limit = '1K'",
             "SET datafusion.execution.target_partitions = 1000000", "SET datafusion.catalog.information_schema = false",

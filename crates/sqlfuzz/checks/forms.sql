@@ -149,7 +149,6 @@ SELECT split_part('a,b,c', ',', -1), strpos('abc', 'c'), translate('abc', 'ab', 
 SELECT concat('a', NULL, 1), concat_ws(',', 'a', NULL, 'b')
 SELECT regexp_replace('foobarbaz', 'b..', 'X', 'g'), regexp_match('foobar', '(o+)(b)'), regexp_split_to_array('a b', ' ')
 SELECT regexp_count('abcabc', 'b'), regexp_like('abc', 'B', 'i'), regexp_substr('abc', 'b.'), regexp_instr('abc', 'c')
--- another name
 SELECT string_to_array('a,b', ','), array_to_string(ARRAY[1,NULL,2], ',', '*')
 SELECT num_nonnulls(1, NULL), num_nulls(1, NULL)
 SELECT json_build_object('a', 1, 'b', NULL), jsonb_build_array(1, 'x')
@@ -274,7 +273,6 @@ SELECT (array[1,2,3])[1:2], (array[1,2,3])[2], (array[1,2,3])[5]
 SELECT array_agg(DISTINCT x ORDER BY x) FROM (VALUES (2),(1),(2)) t(x)
 -- refused
 SELECT array_fill(0, ARRAY[2]), array_ndims(ARRAY[[1],[2]]), array_upper(ARRAY[1,2],1), array_lower(ARRAY[1,2],1)
--- another name
 SELECT generate_subscripts(ARRAY[1,2],1)
 -- refused
 SELECT trim_array(ARRAY[1,2,3],1), array_replace(ARRAY[1,2],1,9), array_prepend(0,ARRAY[1]), array_positions(ARRAY[1,1],1)
@@ -735,3 +733,51 @@ SELECT set_config('app.id', '7', false), set_config('bytea_output', 'HEX', true)
 SELECT set_config('nosuch', '1', false)
 SELECT set_config('work_mem', '4 elephants', false)
 SELECT 'a%' LIKE 'a!%' ESCAPE '!'
+SELECT count(*) > 20 FROM pg_type t JOIN pg_proc proc ON proc.oid = t.typreceive WHERE proc.proname = 'array_recv'
+SELECT t.typname::text, t.typreceive::oid::int FROM pg_type t WHERE t.oid IN (16, 1007, 2249) ORDER BY 1
+SELECT typname::text FROM pg_type WHERE typinput::oid = 1242 ORDER BY 1
+SELECT n.nspname::text, (SELECT count(*) > 0 FROM pg_namespace m WHERE m.oid = n.oid) FROM pg_namespace n WHERE n.nspname = 'public'
+SELECT n.nspname::text, (SELECT m.nspname::text FROM pg_namespace m WHERE m.oid = n.oid LIMIT 1) FROM pg_namespace n WHERE n.nspname = 'public'
+SELECT json_build_object('n', nspname) FROM pg_namespace WHERE nspname = 'public'
+SELECT json_agg(json_build_object('n', nspname)) FROM pg_namespace WHERE nspname = 'public'
+SELECT n.nspname::text, n.nspname = ANY(current_schemas(true)) FROM pg_namespace n WHERE n.nspname = 'public'
+-- another type
+SELECT n.nspname, n.* FROM pg_namespace n LIMIT 0
+SELECT current_schemas(true)::text[], current_schemas(false)::text[]
+SELECT nspname = ANY(current_schemas(nspname = 'public')) FROM pg_namespace WHERE nspname = 'pg_catalog'
+SELECT format_type(99999, NULL), format_type(0, NULL), format_type(NULL, NULL), format_type(1007, -1), format_type(1700, 983046)
+-- another type
+SELECT oid::int, format_type(oid, NULL) FROM pg_type WHERE oid IN (16, 18, 23, 700, 1007, 1043, 1114, 1184, 1231, 1562, 2950) ORDER BY 1
+SELECT pg_get_expr(NULL, 0), pg_get_partkeydef(0)
+SELECT pg_encoding_to_char(6)::text, pg_encoding_to_char(8)::text, pg_encoding_to_char(-1)::text, pg_encoding_to_char(NULL)::text
+SELECT pg_encoding_to_char(encoding)::text FROM pg_database WHERE datname = current_database()
+SELECT pg_typeof(ARRAY[1::int])::text, pg_typeof(ARRAY['a'])::text, pg_typeof(ARRAY[1.5::float8])::text
+SELECT pg_size_bytes('1.5 MB'), pg_size_bytes('10'), pg_size_bytes('-3 kB')
+SELECT pg_size_bytes(nspname || '1 kB') FROM pg_namespace WHERE nspname = 'public'
+SELECT octet_length('\x0102'::bytea), octet_length('é')
+SELECT octet_length(nspname::text) FROM pg_namespace WHERE nspname = 'public'
+-- another type
+SELECT N'x', current_role = current_user
+-- another type
+SELECT pg_sleep(0)
+SELECT pg_sleep(n::float8 / 1000) IS NULL FROM generate_series(1, 2) n
+SELECT pg_try_advisory_lock(1), pg_advisory_unlock(1)
+SELECT pg_is_other_temp_schema(11), pg_postmaster_start_time() < now(), pg_blocking_pids(0)
+SELECT not pg_is_other_temp_schema(oid) FROM pg_namespace WHERE nspname = 'public'
+SELECT txid_current() > 0
+SELECT count(*) FROM pg_class WHERE xmin IS NULL
+SELECT count(*) FROM pg_roles WHERE rolname = current_user
+SELECT count(*) FROM pg_user WHERE usename = current_user AND usesuper IS NOT NULL
+SELECT count(*) FROM pg_sequences WHERE schemaname = 'nowhere'
+SELECT count(*) FROM pg_stat_ssl WHERE pid = 0
+SELECT count(*) FROM information_schema.sequences WHERE sequence_schema = 'nowhere'
+-- another type
+SELECT * FROM information_schema.triggers LIMIT 0
+-- another type
+SELECT * FROM information_schema.tables LIMIT 0
+SELECT character_set_name::text, character_repertoire::text FROM information_schema.character_sets
+SELECT schema_name::text FROM information_schema.schemata WHERE schema_name = 'information_schema'
+SELECT count(*) FROM information_schema.enabled_roles WHERE role_name = current_user
+SELECT table_type::text, is_typed::text FROM information_schema.tables WHERE table_schema = 'information_schema' AND table_name = 'columns'
+SELECT name FROM pg_show_all_settings() WHERE name = 'bytea_output'
+SELECT count(*) FROM pg_class WHERE oid = ('nowhere' || '.x')::text::regclass AND false

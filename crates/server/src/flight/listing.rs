@@ -65,7 +65,8 @@ pub(crate) async fn tables(query: CommandGetTables, session: &Session) -> Result
     let mut builder = query.into_builder();
     for (catalog, schema) in names(session) {
         let of = session.context().catalog(&catalog).and_then(|catalog| catalog.schema(&schema));
-        let Some(of) = of.filter(|_| schema != "pg_catalog") else { continue };
+        let listed = !matches!(schema.as_str(), "pg_catalog" | "information_schema");
+        let Some(of) = of.filter(|_| listed) else { continue };
         for name in of.table_names() {
             let Some(table) = of.table(&name).await.map_err(internal)? else { continue };
             let kind = if table.table_type() == TableType::View { "VIEW" } else { "TABLE" };

@@ -12,8 +12,11 @@ use super::error::error;
 /// A statement about the block.
 #[derive(Clone, Debug)]
 pub(crate) enum Transact {
-    /// BEGIN or START TRANSACTION, with its tag.
-    Begin(&'static str),
+    /// BEGIN or START TRANSACTION, with its tag. `isolation`: the level of isolation, which is only shown.
+    Begin {
+        tag: &'static str,
+        isolation: Option<String>,
+    },
     /// COMMIT. `chain`: the next block begins at once.
     Commit {
         chain: bool,

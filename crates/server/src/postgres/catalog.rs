@@ -1,8 +1,8 @@
 //! Rewrites of statements about PostgreSQL's catalogs into a form that the query engine can plan.
 //!
-//! `datafusion-pg-catalog` does most of the rewrites: a correlated subquery in the list of columns of a catalog becomes NULL, and
-//! PostgreSQL's operators and casts become those of the query engine. This module does the rest: arrays of
-//! subqueries, correlated subqueries inside expressions, tables of `information_schema`.
+//! `datafusion-pg-catalog` does most of the rewrites: PostgreSQL's operators and casts become those of the query engine.
+//! It would also make NULL of correlated subqueries in the list of columns; parentheses keep it from that. This module
+//! does the rest: arrays of subqueries, correlated subqueries, numbers of functions.
 //!
 //! A rewritten statement may return less if the catalogs have no data (see [`NOTHING_IN`]). It never reads a table
 //! of the user: `statement` does not pass such statements on.
@@ -14,13 +14,15 @@ use coscan_upstream::walk::{visit_mut, visit_relations};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArguments, Ident,
     Join, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement,
-    TableAlias, TableFactor, Value, ValueWithSpan, VisitorMut,
+    TableFactor, Value, ValueWithSpan, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
-use crate::sql::ast::{array_subquery, cast, folded, literal, nested, number, only_column, parsed, text};
-use crate::sql::{compared, in_rows, information_table, is_own_table, is_without_rows};
+use crate::sql::ast::{
+    array_subquery, call, cast, folded, literal, nested, number, only_column, parsed, text,
+};
+use crate::sql::{FUNCTION_NUMBER, compared, in_rows, is_own_table, is_without_rows};
 
 static GIVEN: LazyLock<PostgresCompatibilityParser> = LazyLock::new(PostgresCompatibilityParser::new);
 
@@ -37,9 +39,15 @@ const NOTHING_IN: [&str; 8] = [
     "pg_ts_token_type",
 ];
 
-/// Columns of `pg_type` with functions.
+/// Columns of `pg_type` with functions. They hold names.
 const FUNCTION_COLUMNS: [&str; 8] =
     ["typanalyze", "typinput", "typmodin", "typmodout", "typoutput", "typreceive", "typsend", "typsubscript"];
+
+/// Functions about the transaction.
+const TRANSACTIONS: [&str; 2] = ["pg_current_xact_id", "txid_current"];
+
+/// Columns that every table of PostgreSQL has.
+const SYSTEM_COLUMNS: [&str; 5] = ["cmax", "cmin", "tableoid", "xmax", "xmin"];
 
 /// Columns of truth values that clients compare with texts.
 const TRUTH_COLUMNS: [&str; 3] = ["indisprimary", "indisunique", "indisvalid"];
@@ -101,15 +109,13 @@ struct Before {
 impl VisitorMut for Before {
     type Break = ();
 
+    /// Puts subqueries in the list of columns into parentheses.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // The other rewrites take a subquery in the list of columns for NULL, unless it is in parentheses.
-        if !self.reads {
-            for item in &mut select.projection {
-                if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
-                    && matches!(expr, Expr::Subquery(_))
-                {
-                    (*expr, self.changed) = (nested(expr.clone()), true);
-                }
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+                && matches!(expr, Expr::Subquery(_))
+            {
+                (*expr, self.changed) = (nested(expr.clone()), true);
             }
         }
         ControlFlow::Continue(())
@@ -129,7 +135,16 @@ impl VisitorMut for Before {
             {
                 Some(expr.as_ref().clone())
             }
-            // Columns of functions hold names, and `-` for none.
+            // The number of a function, by its name.
+            Expr::Cast { expr, data_type, .. } if is_number_type(data_type) => {
+                function_column(expr).map(|name| cast(numbered(name), data_type.clone()))
+            }
+            Expr::BinaryOp { left, op, right } if compares_numbers(left, right) => {
+                let numbered =
+                    |side: &Expr| Box::new(function_column(side).map_or_else(|| side.clone(), numbered));
+                Some(Expr::BinaryOp { left: numbered(left), op: op.clone(), right: numbered(right) })
+            }
+            // Columns of functions hold `-` for none.
             Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
                 if FUNCTION_COLUMNS.iter().any(|name| is_column(left, name)) && is_zero(right) =>
             {
@@ -188,9 +203,9 @@ impl VisitorMut for After {
             return ControlFlow::Continue(());
         }
         let other = match expr {
-            // Objects that do not exist here: options of sequences, collations of columns.
-            Expr::Function(function) if self.reads && is_called(&function.name, "json_build_object") => {
-                parsed("CAST(NULL AS TEXT)").ok()
+            // The number of the transaction. Each statement has its own, because none changes rows.
+            Expr::Function(function) if TRANSACTIONS.iter().any(|name| is_called(&function.name, name)) => {
+                parsed("CAST(extract(epoch FROM now()) * 1000000 AS BIGINT)").ok()
             }
             // Positions in an array with one dimension.
             Expr::Function(function) if is_called(&function.name, "generate_subscripts") => {
@@ -220,18 +235,8 @@ impl VisitorMut for After {
                 }
                 None
             }
-            // The catalog of a row matters only for comments on objects, and there are none.
-            Expr::Identifier(name) if name.value == "tableoid" => Some(number(0)),
-            Expr::CompoundIdentifier(path) if path.last().is_some_and(|name| name.value == "tableoid") => {
-                Some(number(0))
-            }
-            // The computed name of an object. It is looked up only for comments, and there are none.
-            Expr::Cast { expr, data_type, .. }
-                if data_type.to_string().to_ascii_lowercase().ends_with("regclass")
-                    && matches!(expr.as_ref(), Expr::Function(_)) =>
-            {
-                parsed("CAST(NULL AS INT)").ok()
-            }
+            // The catalog of a row matters only for comments on objects, and there are none. Rows have no transactions.
+            _ if self.reads && SYSTEM_COLUMNS.iter().any(|name| is_column(expr, name)) => Some(number(0)),
             Expr::Subquery(query) if self.reads && says_nothing(query) => Some(Expr::value(Value::Null)),
             Expr::Subquery(query) if self.reads => {
                 single(query);
@@ -246,24 +251,70 @@ impl VisitorMut for After {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, args, .. } = factor
+            && is_called(name, "pg_show_all_settings")
+        {
+            (*name, *args) =
+                (ObjectName::from(vec![Ident::new("pg_catalog"), Ident::new("pg_settings")]), None);
+        }
         if let TableFactor::Table { name, args: None, .. } = factor
             && let [ObjectNamePart::Identifier(table)] = name.0.as_slice()
             && is_own_table(&table.value)
         {
             *name = ObjectName::from(vec![Ident::new("pg_catalog"), table.clone()]);
         }
-        if let TableFactor::Table { name, alias, args: None, .. } = factor
-            && let [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(table)] = name.0.as_slice()
-            && schema.value.eq_ignore_ascii_case("information_schema")
-            && let Some(here) = information_table(&table.value)
-        {
-            let as_before =
-                || TableAlias { explicit: true, name: table.clone(), columns: Vec::new(), at: None };
-            *alias = Some(alias.take().unwrap_or_else(as_before));
-            *name = ObjectName::from(vec![Ident::new("pg_catalog"), Ident::new(here)]);
-        }
         ControlFlow::Continue(())
     }
+}
+
+/// Returns whether this is a type of numbers of objects.
+fn is_number_type(of: &DataType) -> bool {
+    let name = of.to_string().to_ascii_lowercase();
+    matches!(
+        name.strip_prefix("pg_catalog.").unwrap_or(&name),
+        "oid" | "int" | "int4" | "integer" | "int8" | "bigint"
+    )
+}
+
+/// A column with names of functions, without parentheses and casts to such a type.
+fn function_column(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Nested(inner) => function_column(inner),
+        Expr::Cast { expr: inner, data_type, .. }
+            if data_type.to_string().to_ascii_lowercase().ends_with("regproc") =>
+        {
+            function_column(inner)
+        }
+        column => FUNCTION_COLUMNS.iter().any(|name| is_column(column, name)).then_some(column),
+    }
+}
+
+/// The number of a function, by its name.
+fn numbered(name: &Expr) -> Expr {
+    call(FUNCTION_NUMBER, vec![name.clone()])
+}
+
+/// Returns whether a column of functions is compared with a number: a column of numbers, or a constant other than zero.
+fn compares_numbers(left: &Expr, right: &Expr) -> bool {
+    let is_number = |expr: &Expr| match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => {
+            function_column(expr).is_none() && names_number(expr)
+        }
+        Expr::Value(ValueWithSpan { value: Value::Number(..), .. }) => !is_zero(expr),
+        _ => false,
+    };
+    let compares = |name: &Expr, number: &Expr| function_column(name).is_some() && is_number(number);
+    compares(left, right) || compares(right, left)
+}
+
+/// Returns whether a column has numbers of objects, by its name.
+fn names_number(column: &Expr) -> bool {
+    let last = match column {
+        Expr::Identifier(last) => Some(last),
+        Expr::CompoundIdentifier(path) => path.last(),
+        _ => None,
+    };
+    last.is_some_and(|last| folded(last).ends_with("oid"))
 }
 
 /// Returns true for a column of this name.
@@ -443,11 +494,23 @@ mod tests {
     }
 
     #[test]
-    fn information_schema_is_postgres_own() {
-        let text = rewritten("SELECT columns.udt_name FROM information_schema.columns");
-        assert!(text.contains("FROM pg_catalog.information_columns AS columns"), "{text}");
-        assert!(
-            rewritten("SELECT 1 FROM information_schema.schemata").contains("information_schema.schemata")
+    fn functions_are_compared_by_their_numbers() {
+        for (sql, other) in [
+            ("t.typreceive = p.oid", "pg_function_number(t.typreceive) = p.oid"),
+            ("typinput::oid = 42", "cast(pg_function_number(typinput) as oid) = 42"),
+            ("typreceive = 0", "typreceive = '-'"),
+            ("typinput = 'boolin'::regproc", "typinput = 'boolin'"),
+        ] {
+            let text = rewritten(&format!("SELECT 1 FROM pg_catalog.pg_type WHERE {sql}"));
+            assert!(text.to_lowercase().ends_with(other), "{text}");
+        }
+    }
+
+    #[test]
+    fn correlated_subqueries_stay() {
+        let text = rewritten(
+            "SELECT (SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid) FROM pg_catalog.pg_namespace n",
         );
+        assert!(text.contains("((SELECT count(*) FROM"), "{text}");
     }
 }

@@ -311,7 +311,7 @@ impl Connection<'_> {
     }
 
     /// Sets a variable.
-    async fn set(&mut self, variable: &str, value: &str) -> PgWireResult<()> {
+    pub(crate) async fn set(&mut self, variable: &str, value: &str) -> PgWireResult<()> {
         if value.eq_ignore_ascii_case("default") {
             return self.reset(Some(variable)).await;
         }

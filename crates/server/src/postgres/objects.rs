@@ -1,17 +1,20 @@
-//! Objects of catalogs by name: `to_regclass('t')`, `'int4'::regtype`, `oid::regtype`, `$1::regclass`.
+//! Objects of catalogs by name: `to_regclass('t')`, `'int4'::regtype`, `oid::regtype`, `$1::regclass`, `oid::regclass`,
+//! `(a || b)::regclass`.
 //!
 //! The query engine has object numbers only. The rewrites look a number up by its name. A column of the outermost query
 //! is displayed, so it gets the name. `regclass` has the constants of tables.
+//!
+//! A text that is not a constant is NULL as a `regclass` if there is no such table.
 
 use std::ops::ControlFlow;
 
 use coscan_upstream::walk::visit_mut;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem, SetExpr,
-    Statement, Value, ValueWithSpan, VisitorMut,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    SelectItem, SetExpr, Statement, Value, ValueWithSpan, VisitorMut,
 };
 
-use crate::sql::ast::{call, cast, literal, parsed, text};
+use crate::sql::ast::{call, cast, folded, literal, parsed, text};
 use crate::sql::{OBJECT_NAME, OID_ARRAY, QueryError, TO_REGTYPE, type_number};
 
 /// A kind of objects: its function, its type, its table, and the table's column of names.
@@ -107,7 +110,8 @@ impl VisitorMut for Objects {
 /// The displayed form of a column, with its name.
 fn displayed(expr: &Expr) -> Result<Option<(Expr, String)>, QueryError> {
     if let Some((kind, argument)) = kind_called(expr) {
-        return Ok(Some((looked_up(kind, kind.3, argument)?, kind.0.to_owned())));
+        let name = call("quote_ident", vec![looked_up(kind, kind.3, argument)?]);
+        return Ok(Some((name, kind.0.to_owned())));
     }
     // Rewrites of catalogs put another function in its place.
     if let Expr::Function(Function { name, args: FunctionArguments::None, .. }) = expr
@@ -120,15 +124,75 @@ fn displayed(expr: &Expr) -> Result<Option<(Expr, String)>, QueryError> {
         return Ok(Some((type_name(number), TO_REGTYPE.to_owned())));
     }
     let Expr::Cast { expr: inner, data_type, .. } = expr else { return Ok(None) };
-    if named(data_type) != "regtype" {
-        return Ok(None);
-    }
+    let of = named(data_type);
+    let shown = match of.as_str() {
+        "regtype" => type_name(type_of(inner)?),
+        "regclass" => match class_name(inner)? {
+            Some(shown) => shown,
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
     let name = match inner.as_ref() {
         Expr::Identifier(name) => name.value.clone(),
-        Expr::CompoundIdentifier(path) => path.last().map(|name| name.value.clone()).unwrap_or_default(),
-        _ => "regtype".to_owned(),
+        Expr::CompoundIdentifier(path) => path.last().map(|name| name.value.clone()).unwrap_or(of),
+        _ => of,
     };
-    Ok(Some((type_name(type_of(inner)?), name)))
+    Ok(Some((shown, name)))
+}
+
+/// An expression that is cast to `regclass`, without parentheses.
+enum Class<'a> {
+    Name(&'a Expr),
+    Number(&'a Expr),
+}
+
+impl<'a> Class<'a> {
+    /// `None` for constants and parameters, which are looked up elsewhere, and for other expressions than columns, calls
+    /// and joined texts.
+    fn of(expr: &'a Expr) -> Option<Self> {
+        let column = match expr {
+            Expr::Nested(inner) => return Class::of(inner),
+            Expr::Function(_) | Expr::BinaryOp { op: BinaryOperator::StringConcat, .. } => {
+                return Some(Class::Name(expr));
+            }
+            Expr::Cast { expr: inner, data_type: DataType::Text | DataType::Varchar(_), .. } => {
+                return matches!(Class::of(inner), Some(Class::Name(_))).then_some(Class::Name(expr));
+            }
+            Expr::Identifier(column) => folded(column),
+            Expr::CompoundIdentifier(path) => folded(path.last()?),
+            _ => return None,
+        };
+        let is_number = ["oid", "relid", "inhparent"].iter().any(|end| column.ends_with(end));
+        Some(if is_number { Class::Number(expr) } else { Class::Name(expr) })
+    }
+}
+
+/// The displayed name of a table that is given by its number or by a computed name.
+fn class_name(expr: &Expr) -> Result<Option<Expr>, QueryError> {
+    Ok(Some(match Class::of(expr) {
+        Some(Class::Name(name)) => class_with("shown", &by_name(name))?,
+        Some(Class::Number(number)) => {
+            let known = class_with("shown", &format!("number = {number}"))?;
+            parsed(&format!(
+                "coalesce({known}, CASE {number} WHEN 0 THEN '-' ELSE CAST({number} AS TEXT) END)"
+            ))?
+        }
+        None => return Ok(None),
+    }))
+}
+
+fn by_name(name: &Expr) -> String {
+    format!("name = {OBJECT_NAME}({name})")
+}
+
+/// A column of the table that fits a condition. Columns have names of their own, because the condition may refer to
+/// columns of the catalog in a query around it.
+fn class_with(column: &str, condition: &str) -> Result<Expr, QueryError> {
+    parsed(&format!(
+        "(SELECT max(__class_{column}) FROM (SELECT oid AS __class_number, relname AS __class_name, \
+         quote_ident(relname) AS __class_shown FROM pg_catalog.pg_class) AS __class WHERE __class_{condition})"
+    ))
 }
 
 /// `x::regtype::text`.
@@ -142,6 +206,7 @@ fn as_text(expr: &Expr) -> Result<Option<Expr>, QueryError> {
     }
     // The inner cast of a constant is a number already.
     match inner.as_ref() {
+        Expr::Cast { expr: of, data_type, .. } if named(data_type) == "regclass" => class_name(of),
         Expr::Cast { expr: of, data_type, .. } if named(data_type) == "regtype" => {
             Ok(Some(type_name(type_of(of)?)))
         }
@@ -163,6 +228,11 @@ fn as_number(expr: &Expr) -> Result<Option<Expr>, QueryError> {
     }
     if name == "regtype" && text(inner).is_some() {
         return type_of(inner).map(Some);
+    }
+    if name == "regclass"
+        && let Some(Class::Name(name)) = Class::of(inner)
+    {
+        return class_with("number", &by_name(name)).map(Some);
     }
     if !parameter {
         return Ok(None);
@@ -243,7 +313,10 @@ mod tests {
             format!("(SELECT max({column}) FROM pg_catalog.pg_class WHERE relname = pg_object_name({name}))")
         };
         for (sql, other) in [
-            ("SELECT to_regclass('t')", format!("SELECT {} AS to_regclass", class("relname", "'t'"))),
+            (
+                "SELECT to_regclass('t')",
+                format!("SELECT quote_ident({}) AS to_regclass", class("relname", "'t'")),
+            ),
             ("SELECT Current_User", "SELECT Current_User AS current_user".to_owned()),
             ("SELECT to_regtype($1)", "SELECT format_type(to_regtype($1), NULL) AS to_regtype".to_owned()),
             ("SELECT a.oid::regtype FROM a", "SELECT format_type(a.oid, NULL) AS oid FROM a".to_owned()),

@@ -11,8 +11,8 @@ use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, SelectItem, SetExpr
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use crate::sql::QueryError;
 use crate::sql::ast::{cast, folded, literal, parsed, text};
+use crate::sql::{QueryError, quoted_name};
 
 /// Replaces these casts and returns true if there were any. `known` tests whether a relation exists. `numbers`
 /// enables lookups of numbers.
@@ -31,7 +31,7 @@ pub(super) fn named(
                     continue;
                 };
                 let Some(written) = relation(expr) else { continue };
-                let expr = literal(shown(written, known)?);
+                let expr = literal(quoted_name(&shown(written, known)?));
                 let alias = match &*item {
                     SelectItem::ExprWithAlias { alias, .. } => alias.clone(),
                     _ => Ident::new("regclass"),
@@ -66,7 +66,7 @@ impl VisitorMut for Names<'_> {
         };
         // A column keeps the name of the cast.
         let other = name.and_then(|name| match is_text {
-            true => Ok(cast(literal(name), DataType::Text)),
+            true => Ok(cast(literal(quoted_name(&name)), DataType::Text)),
             false => number_of(name),
         });
         match other {
@@ -91,7 +91,7 @@ fn relation(expr: &Expr) -> Option<&str> {
     (matches!(name.as_str(), "regclass" | "pg_catalog.regclass") && !is_number).then_some(text)
 }
 
-/// The displayed name: schemas in the search path are omitted.
+/// The name of the table: schemas in the search path are omitted.
 fn shown(written: &str, known: &dyn Fn(&str) -> bool) -> Result<String, QueryError> {
     let name = Parser::new(&PostgreSqlDialect {})
         .try_with_sql(written)

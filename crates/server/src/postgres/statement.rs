@@ -16,7 +16,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, AlterTableOperation, CloseCursor, CopyOption, CopySource, CopyTarget, DeclareType, FetchDirection,
-    RenameTableNameKind, Reset, Set, Statement as Ast, Value,
+    RenameTableNameKind, Reset, Set, SetSessionAuthorizationParamKind, Statement as Ast, TransactionMode,
+    Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -29,7 +30,9 @@ use super::copy::{self, CopyFormat};
 use super::objects;
 use super::regclass;
 use crate::sql::ast::folded;
-use crate::sql::{QueryError, Session, check_collations, check_nesting, parsable, settings};
+use crate::sql::{
+    QueryError, Session, check_collations, check_nesting, given_names, keep_names, parsable, settings,
+};
 
 /// A statement, with a plan if the query engine runs it.
 #[derive(Clone, Debug)]
@@ -82,13 +85,27 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
         plain = parse_postgresql(&other);
         sql = other.into();
     }
+    let mut names = Vec::new();
     if let Ok(statements) = &mut plain {
+        names.extend(statements.iter_mut().map(|statement| match statement {
+            Ast::Query(query) => given_names(query),
+            _ => Vec::new(),
+        }));
         let numbers = statements.iter().any(|statement| touches_tables(session, statement));
         let named = regclass::named(statements, &|name| is_relation(session, name), numbers)?;
         if objects::resolved(statements)? || named {
             sql = statements.iter().map(ToString::to_string).collect::<Vec<_>>().join(";\n").into();
         }
     }
+    // Rewrites keep the names of columns.
+    let named = |mut statements: Vec<Ast>| {
+        for (statement, names) in statements.iter_mut().zip(&names) {
+            if let Ast::Query(query) = statement {
+                keep_names(query, names);
+            }
+        }
+        wrapped(statements)
+    };
     let sql = sql.as_ref();
     let is_own = |ast: &Ast| {
         matches!(ast, Ast::CreateTable(table) if table.external)
@@ -100,12 +117,12 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
     match plain {
         Ok(statements) if statements.iter().any(is_own) => own(sql),
         Ok(statements) if statements.iter().any(|statement| touches_tables(session, statement)) => {
-            Ok(wrapped(statements))
+            Ok(named(statements))
         }
         Ok(statements) => {
             // The rewrites for catalogs leave out collations.
             check_collations(&statements)?;
-            Ok(wrapped(catalog::read(sql, Some(&statements)).unwrap_or(statements)))
+            Ok(named(catalog::read(sql, Some(&statements)).unwrap_or(statements)))
         }
         Err(error) => match catalog::read(sql, None) {
             Ok(statements) if !statements.iter().any(|statement| touches_tables(session, statement)) => {
@@ -182,8 +199,9 @@ pub(crate) async fn plan(
     let Parsed::Statement(ast) = &parsed else { return planned(session, parsed, stated).await };
     let name = folded;
     Ok(match ast.as_ref() {
-        Ast::StartTransaction { begin, .. } => {
-            Statement::Transact(Transact::Begin(if *begin { "BEGIN" } else { "START TRANSACTION" }))
+        Ast::StartTransaction { begin, modes, .. } => {
+            let tag = if *begin { "BEGIN" } else { "START TRANSACTION" };
+            Statement::Transact(Transact::Begin { tag, isolation: isolation(modes) })
         }
         Ast::Commit { chain, .. } => Statement::Transact(Transact::Commit { chain: *chain }),
         Ast::Rollback { savepoint: None, chain } => Statement::Transact(Transact::Rollback { chain: *chain }),
@@ -200,6 +218,8 @@ pub(crate) async fn plan(
                 of_engine if settings::is_of_engine(&of_engine) => {
                     return planned(session, parsed, stated).await;
                 }
+                // A session keeps its user.
+                user if user == "session_authorization" => Statement::Accepted("RESET"),
                 variable => Statement::Reset(Some(variable)),
             },
         },
@@ -371,13 +391,40 @@ async fn assignment(session: &Arc<Session>, set: &Set, parsed: &Parsed) -> Resul
             let value = charset_name.value.clone();
             Ok(Statement::Set { variable: "client_encoding".to_owned(), value, local: false })
         }
-        Set::SetTransaction { .. } => Ok(Statement::Accepted("SET")),
+        Set::SetTransaction { modes, session: all, .. } => Ok(match isolation(modes) {
+            Some(value) => {
+                let variable = if *all { "default_transaction_isolation" } else { "transaction_isolation" };
+                Statement::Set { variable: variable.to_owned(), value, local: !*all }
+            }
+            None => Statement::Accepted("SET"),
+        }),
+        // The user itself.
+        Set::SetRole { role_name: None, .. } => Ok(Statement::Accepted("SET")),
+        Set::SetRole { role_name: Some(name), .. } if folded(name) == session.user().name => {
+            Ok(Statement::Accepted("SET"))
+        }
+        Set::SetSessionAuthorization(to)
+            if match &to.kind {
+                SetSessionAuthorizationParamKind::Default => true,
+                SetSessionAuthorizationParamKind::User(name) => folded(name) == session.user().name,
+            } =>
+        {
+            Ok(Statement::Accepted("SET"))
+        }
         Set::SetRole { .. } | Set::SetSessionAuthorization(_) => Err(QueryError::Denied(
             "permission denied: a session keeps the user it logged in as; connect as the other user"
                 .to_owned(),
         )),
         _ => planned(session, parsed.clone(), &[]).await,
     }
+}
+
+/// The isolation level among the modes of a transaction, as SHOW displays it.
+fn isolation(modes: &[TransactionMode]) -> Option<String> {
+    modes.iter().rev().find_map(|mode| match mode {
+        TransactionMode::IsolationLevel(level) => Some(level.to_string().to_ascii_lowercase()),
+        TransactionMode::AccessMode(_) => None,
+    })
 }
 
 fn literal(value: &ast::Expr) -> String {

@@ -26,10 +26,16 @@ impl Connection<'_> {
         let status = self.socket.transaction_status();
         let outside = self.block.0.is_none();
         match statement {
-            Transact::Begin(tag) => {
-                match outside {
-                    true => self.open(),
-                    false => self.warn("25001", "there is already a transaction in progress").await?,
+            Transact::Begin { tag, .. } if !outside => {
+                self.warn("25001", "there is already a transaction in progress").await?;
+                Ok(*tag)
+            }
+            Transact::Begin { tag, isolation } => {
+                self.open();
+                if let Some(level) = isolation {
+                    const LEVEL: &str = "transaction_isolation";
+                    self.block.sets(LEVEL, self.socket.metadata().get(LEVEL), true);
+                    self.set(LEVEL, level).await?;
                 }
                 Ok(*tag)
             }

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Int32Array, StringArray};
+use datafusion::arrow::array::{Int32Array, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::{Column, JoinType, Result};
 use datafusion::datasource::provider_as_source;
-use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion_pg_catalog::pg_catalog::oid_field::{kind, oid_field};
+use pgwire::api::Type;
 
-use super::catalog::Visible;
-use super::pg_catalog::table_of;
-use crate::values::type_of_texts;
+use super::computed::table_of;
+use super::type_numbers::sql_name;
+use super::visible::Visible;
+use crate::values::{told_type, type_of_texts};
 
 /// Offset that PostgreSQL adds to precision and scale in a type's modifier.
 const MODIFIER_OFFSET: i32 = 4;
@@ -35,31 +37,36 @@ pub(crate) fn modifier(data_type: &DataType) -> Option<i32> {
     digits(data_type).map(|(precision, scale)| ((precision << 16) | (scale & 0x7ff)) + MODIFIER_OFFSET)
 }
 
-/// `pg_attribute` with the modifiers of types, which the given table lacks.
+/// `pg_attribute` with the types of columns, their modifiers and their dimensions. The given table has a few types only.
 pub(super) async fn attributes(
     given: Arc<dyn TableProvider>,
     classes: Arc<dyn TableProvider>,
     namespaces: Arc<dyn TableProvider>,
     visible: &Visible,
 ) -> Result<Arc<dyn TableProvider>> {
+    const TYPE: &str = "atttypid";
     const MODIFIER: &str = "atttypmod";
-    let (mut schemas, mut tables, mut names, mut modifiers) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    const DIMENSIONS: &str = "attndims";
+    let (mut schemas, mut tables, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut types, mut modifiers, mut dimensions) = (Vec::new(), Vec::new(), Vec::new());
     for (schema, table, columns) in visible.columns().await {
         for field in columns.fields() {
-            if let Some(modifier) = modifier(field.data_type()) {
-                schemas.push(schema.clone());
-                tables.push(table.clone());
-                names.push(field.name().clone());
-                modifiers.push(modifier);
-            }
+            let of = told_type(field).unwrap_or(Type::TEXT);
+            schemas.push(schema.clone());
+            tables.push(table.clone());
+            names.push(field.name().clone());
+            types.push(i32::try_from(of.oid()).ok());
+            modifiers.push(modifier(field.data_type()).unwrap_or(-1));
+            dimensions.push(i32::from(of.name().starts_with('_')));
         }
     }
     let fields = vec![
         Field::new("schema_name", DataType::Utf8, false),
         Field::new("table_name", DataType::Utf8, false),
         Field::new("column_name", DataType::Utf8, false),
-        Field::new("modifier", DataType::Int32, false),
+        oid_field(TYPE, kind::REGTYPE, true),
+        Field::new(MODIFIER, DataType::Int32, false),
+        Field::new(DIMENSIONS, DataType::Int32, false),
     ];
     let known = table_of(
         fields,
@@ -67,17 +74,19 @@ pub(super) async fn attributes(
             Arc::new(StringArray::from(schemas)),
             Arc::new(StringArray::from(tables)),
             Arc::new(StringArray::from(names)),
+            Arc::new(Int32Array::from(types)),
             Arc::new(Int32Array::from(modifiers)),
+            Arc::new(Int32Array::from(dimensions)),
         ],
     )?;
     let column = |table: &str, name: &str| Column::new(Some(table), name);
     let schema = given.schema();
     let all = schema.fields().iter().map(|field| {
-        let of = Expr::Column(column("a", field.name()));
-        match field.name().as_str() {
-            MODIFIER => coalesce(vec![Expr::Column(column("m", "modifier")), of]).alias(MODIFIER),
-            name => of.alias(name),
-        }
+        let table = match field.name().as_str() {
+            TYPE | MODIFIER | DIMENSIONS => "m",
+            _ => "a",
+        };
+        Expr::Column(column(table, field.name())).alias(field.name())
     });
     let scan = |name: &str, table| LogicalPlanBuilder::scan(name, provider_as_source(table), None);
     // A table's number and its names. The visible tables are known by name.
@@ -106,81 +115,52 @@ pub(super) async fn attributes(
     Ok(Arc::new(ViewTable::new(plan, None)))
 }
 
-/// The columns of the user's tables, in the form of PostgreSQL's `information_schema.columns`.
-pub(super) async fn information(visible: &Visible, database: &str) -> Result<Arc<dyn TableProvider>> {
-    let mut texts: [Vec<Option<String>>; 18] = Default::default();
-    let (mut positions, mut precisions, mut scales) = (Vec::new(), Vec::new(), Vec::new());
-    for (schema, table, columns) in visible.columns().await {
-        for (at, field) in columns.fields().iter().enumerate() {
-            let (data_type, udt) = type_names(field.data_type());
-            let row = [
-                Some(database),
-                Some(schema.as_str()),
-                Some(table.as_str()),
-                Some(field.name()),
-                None,
-                Some(if field.is_nullable() { "YES" } else { "NO" }),
-                Some(&data_type),
-                None,
-                None,
-                None,
-                Some(database),
-                Some("pg_catalog"),
-                Some(&udt),
-                Some("NO"),
-                None,
-                Some("NEVER"),
-                None,
-                Some("NO"),
-            ];
-            texts.iter_mut().zip(row).for_each(|(column, value)| column.push(value.map(str::to_owned)));
-            positions.push(i32::try_from(at + 1).unwrap_or(i32::MAX));
-            let digits = digits(field.data_type());
-            precisions.push(digits.map(|(precision, _)| precision));
-            scales.push(digits.map(|(_, scale)| scale));
-        }
+/// The type of a column as `information_schema.columns` describes it.
+pub(super) struct Described {
+    /// The type's SQL name and its short name.
+    pub(super) name: String,
+    pub(super) short: String,
+    /// Digits of numbers, the base of these digits, and those behind the point.
+    pub(super) precision: Option<i32>,
+    pub(super) radix: Option<i32>,
+    pub(super) scale: Option<i32>,
+    /// Digits of seconds.
+    pub(super) of_seconds: Option<i32>,
+    /// Maximum bytes of a text.
+    pub(super) octets: Option<i32>,
+}
+
+impl Described {
+    pub(super) fn of(field: &Field) -> Self {
+        let short = told_type(field).map_or_else(|_| "text".to_owned(), |of| of.name().to_owned());
+        let (precision, radix, scale) = match (short.as_str(), digits(field.data_type())) {
+            ("numeric", Some((precision, scale))) => (Some(precision), Some(10), Some(scale)),
+            ("numeric", None) => (None, Some(10), None),
+            ("int2", _) => (Some(16), Some(2), Some(0)),
+            ("int4", _) => (Some(32), Some(2), Some(0)),
+            ("int8", _) => (Some(64), Some(2), Some(0)),
+            ("float4", _) => (Some(24), Some(2), None),
+            ("float8", _) => (Some(53), Some(2), None),
+            _ => (None, None, None),
+        };
+        let of_seconds = match short.as_str() {
+            "date" => Some(0),
+            "time" | "timestamp" | "timestamptz" | "interval" => Some(6),
+            _ => None,
+        };
+        let octets = (short == "text").then_some(1 << 30);
+        let name = if short.starts_with('_') { "ARRAY" } else { sql_name(&short) };
+        Described { name: name.to_owned(), short, precision, radix, scale, of_seconds, octets }
     }
-    const NAMES: [&str; 18] = [
-        "table_catalog",
-        "table_schema",
-        "table_name",
-        "column_name",
-        "column_default",
-        "is_nullable",
-        "data_type",
-        "character_set_name",
-        "collation_name",
-        "domain_name",
-        "udt_catalog",
-        "udt_schema",
-        "udt_name",
-        "is_identity",
-        "identity_generation",
-        "is_generated",
-        "generation_expression",
-        "is_updatable",
-    ];
-    let mut fields: Vec<Field> = NAMES.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();
-    let mut columns: Vec<ArrayRef> =
-        texts.into_iter().map(|column| Arc::new(StringArray::from(column)) as ArrayRef).collect();
-    let rows = positions.len();
-    fields.insert(4, Field::new("ordinal_position", DataType::Int32, false));
-    columns.insert(4, Arc::new(Int32Array::from(positions)));
-    for (name, values) in [("numeric_precision", precisions), ("numeric_scale", scales)] {
-        fields.push(Field::new(name, DataType::Int32, true));
-        columns.push(Arc::new(Int32Array::from(values)));
-    }
-    // Unknown: lengths of texts and digits of seconds.
-    for name in ["character_maximum_length", "datetime_precision"] {
-        fields.push(Field::new(name, DataType::Int32, true));
-        columns.push(Arc::new(Int32Array::new_null(rows)));
-    }
-    table_of(fields, columns)
 }
 
 /// The SQL name of a column's type.
 pub(super) fn type_name(field: &Field) -> String {
-    type_of_texts(field).map_or_else(|| type_names(field.data_type()).0, |of| of.name().to_owned())
+    let short = told_type(field).map_or_else(|_| "text".to_owned(), |of| of.name().to_owned());
+    match short.strip_prefix('_') {
+        Some(element) => format!("{}[]", sql_name(element)),
+        None => sql_name(&short).to_owned(),
+    }
 }
 
 /// A type's SQL name and its short name.
@@ -191,20 +171,7 @@ pub(super) fn type_names(data_type: &DataType) -> (String, String) {
             arrow_pg::datatypes::into_pg_type(data_type).map_or("text".to_owned(), |of| of.name().to_owned())
         }
     };
-    let long = match short.as_str() {
-        "int2" => "smallint",
-        "int4" => "integer",
-        "int8" => "bigint",
-        "float4" => "real",
-        "float8" => "double precision",
-        "bool" => "boolean",
-        "varchar" => "character varying",
-        "timestamp" => "timestamp without time zone",
-        "timestamptz" => "timestamp with time zone",
-        "time" => "time without time zone",
-        array if array.starts_with('_') => "ARRAY",
-        other => other,
-    };
+    let long = if short.starts_with('_') { "ARRAY" } else { sql_name(&short) };
     (long.to_owned(), short.clone())
 }
 

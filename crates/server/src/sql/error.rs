@@ -6,10 +6,10 @@ use coscan_datafusion::engine_error;
 use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 
-use super::catalog::PUBLIC;
 use super::said::{Said, no_function, said, similar};
 use super::sqlstate::{REPLACED, sqlstate};
 use super::text::{Place, syntax_error};
+use super::visible::PUBLIC;
 use super::{Stop, Tables};
 use crate::access::where_set;
 use crate::values::ValueError;

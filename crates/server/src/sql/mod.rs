@@ -7,8 +7,9 @@
 //! | `results` | the rows of a running statement, limited and stoppable |
 //! | `registry` | sessions, running statements, finished statements |
 //! | `permissions` | permissions of plans |
-//! | `tables`, `catalog` | the tables, and those that a user sees |
-//! | `pg_catalog`, `columns` | PostgreSQL's own tables about them |
+//! | `tables`, `visible`, `catalog` | the tables, those that a user sees, and the catalogs of them |
+//! | `pg_catalog`, `information_schema`, `columns` | PostgreSQL's own tables about them |
+//! | `definitions`, `computed` | columns of own tables without rows; own tables whose rows are computed |
 //! | `attempt` | statements in the audit log that run no plan |
 //! | `activity` | sessions and statements, as PostgreSQL's table of them |
 //! | `ast` | construction and inspection of syntax trees |
@@ -44,11 +45,14 @@ mod attempt;
 mod bounded;
 mod catalog;
 mod columns;
+mod computed;
+mod definitions;
 mod dialect;
 mod error;
 mod expanded;
 mod explain;
 mod functions;
+mod information_schema;
 mod memory;
 mod missing;
 mod nesting;
@@ -72,20 +76,24 @@ mod tiers;
 mod turns;
 mod type_numbers;
 mod types;
+mod visible;
 mod watched;
 mod work;
 mod zone;
 
 pub(crate) use columns::{modifier, type_shown};
-pub(crate) use dialect::{array_elements, bytea, check_collations, compared, in_rows};
+pub(crate) use dialect::{
+    array_elements, bytea, check_collations, compared, given_names, in_rows, keep_names,
+};
 pub use error::{More, QueryError};
 pub(crate) use explain::columns as result_columns;
 pub use functions::function_session;
+pub(crate) use functions::quoted_name;
 pub(crate) use nesting::check as check_nesting;
-pub(crate) use objects::{OBJECT_NAME, OID_ARRAY, TO_REGTYPE};
+pub(crate) use objects::{FUNCTION_NUMBER, OBJECT_NAME, OID_ARRAY, TO_REGTYPE};
 pub(crate) use parameter_types::{of as parameters_of, position as parameter_position};
 pub(crate) use parsable::parsable;
-pub(crate) use pg_catalog::{information_table, is_own_table, is_without_rows};
+pub(crate) use pg_catalog::{is_own_table, is_without_rows};
 pub use registry::{Cancel, Ended, Finished, Phase, Protocol, Registry, RunningQuery, SessionEntry, Stop};
 pub use results::Results;
 pub(crate) use session::Unread;

@@ -14,6 +14,7 @@
 //! | `RESET TIME ZONE` | `RESET timezone` |
 //! | `START TRANSACTION READ ONLY, NOT DEFERRABLE` | `START TRANSACTION READ ONLY`, because nothing is deferred |
 //! | `a BETWEEN SYMMETRIC b AND c` | `a BETWEEN !! b AND c`, with an operator that PostgreSQL has no more |
+//! | `RESET SESSION AUTHORIZATION` | `RESET session_authorization` |
 //! | `'a'` and `'b'` on the next line | `'ab'` |
 //! | `interval(2) 'a'` | `CAST('a' AS interval(2))`, because the parser would drop the digits |
 
@@ -153,6 +154,18 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
         }
         Token::Word(word) if word.keyword == Keyword::ZONE => {
             let is_reset = before(1).and_then(word_of) == Some(Keyword::TIME)
+                && before(2).and_then(word_of) == Some(Keyword::RESET)
+                && begins_statement(before(3));
+            is_reset.then(String::new)
+        }
+        Token::Word(word) if word.keyword == Keyword::SESSION => {
+            let is_reset = before(1).and_then(word_of) == Some(Keyword::RESET)
+                && begins_statement(before(2))
+                && behind(1).and_then(word_of) == Some(Keyword::AUTHORIZATION);
+            is_reset.then(|| "session_authorization".to_owned())
+        }
+        Token::Word(word) if word.keyword == Keyword::AUTHORIZATION => {
+            let is_reset = before(1).and_then(word_of) == Some(Keyword::SESSION)
                 && before(2).and_then(word_of) == Some(Keyword::RESET)
                 && begins_statement(before(3));
             is_reset.then(String::new)
@@ -341,6 +354,7 @@ mod tests {
             ),
             ("COPY t TO STDOUT CSV FORCE QUOTE *", "COPY t TO STDOUT CSV FORCE QUOTE \"*\""),
             ("reset time zone; RESET timezone", "reset timezone ; RESET timezone"),
+            ("RESET SESSION AUTHORIZATION", "RESET session_authorization "),
             ("BEGIN READ ONLY, NOT DEFERRABLE", "BEGIN READ ONLY  "),
             ("SET TRANSACTION DEFERRABLE, READ ONLY", "SET TRANSACTION  READ ONLY"),
             ("SELECT interval(2) '1 day', 1", "SELECT CAST('1 day' AS interval(2)) , 1"),

@@ -10,7 +10,7 @@ use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
 
 use super::QueryError;
-use super::catalog::{PUBLIC, sees_other};
+use super::visible::{DEFINITIONS, INFORMATION_SCHEMA, PUBLIC, sees_other};
 use crate::access::Role;
 
 /// Settings, or prefixes of settings, that every user may set. They change the format of results or the plans of
@@ -106,7 +106,7 @@ fn sees(role: &Role, name: &TableReference) -> bool {
     let table = name.table();
     match (name.catalog(), name.schema()) {
         (_, None | Some(PUBLIC)) => role.sees(table),
-        (_, Some("pg_catalog" | "information_schema")) => true,
+        (_, Some("pg_catalog" | INFORMATION_SCHEMA)) => true,
         // Of another catalog, by its name in the database or by its own.
         (Some(catalog), Some(schema)) => {
             sees_other(role, &format!("{catalog}.{schema}"), table)
@@ -122,7 +122,7 @@ fn shows_definitions(plan: &LogicalPlan) -> Result<bool> {
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             let schema = scan.table_name.schema();
-            reads |= schema == Some("information_schema") && scan.table_name.table() == "views";
+            reads |= schema == Some(INFORMATION_SCHEMA) && scan.table_name.table() == DEFINITIONS;
         }
         node.apply_expressions(|expr| {
             refers |=

@@ -1,28 +1,31 @@
-//! PostgreSQL's own tables: those of `datafusion-pg-catalog`, with further columns and tables that clients read.
-//!
-//! The query engine's `information_schema` has other columns than PostgreSQL's, and other names of types. Its tables
-//! that clients read are here as `pg_catalog.information_...`; `postgres::catalog` rewrites statements to them.
+//! PostgreSQL's own tables: those of `datafusion-pg-catalog`, with further columns, rows and tables that clients read.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, Int32Array, StringArray, new_null_array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{Column, Result};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder, TableType, lit};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::activity::{ACTIVITY, Activity};
-use super::catalog::{PUBLIC, Visible};
+use super::computed::{Computed, table_of};
+use super::definitions::{INFORMATION_SCHEMA as EMPTY_OF_INFORMATION, PG_CATALOG as EMPTY, columns_of};
 use super::settings::known::defaults;
+use super::visible::{OWNER, OWNER_NUMBER, PUBLIC, USER_NUMBER, Visible};
 use super::{Registry, columns};
 
 /// Columns that the given tables lack, or have as text where clients need a list. Most are empty, because tables
 /// have no options, rights or keys. Others have another name in the version that clients expect.
-const COLUMNS: [(&str, &str, Content); 10] = [
+static COLUMNS: [(&str, &str, Content); 12] = [
+    ("pg_class", "relowner", Content::Number(OWNER_NUMBER)),
+    // PostgreSQL's number of rows that are not counted.
+    ("pg_class", "reltuples", Content::Real(-1.0)),
     ("pg_class", "relacl", Content::NoText),
     ("pg_class", "reloptions", Content::NoList(DataType::Utf8)),
     ("pg_collation", "colliculocale", Content::Of("colllocale")),
@@ -51,126 +54,6 @@ const WITHOUT_ROWS: [&str; 12] = [
     "pg_trigger",
 ];
 
-/// Further tables without rows, with their columns.
-const EMPTY: [(&str, &[&str]); 14] = [
-    ("pg_user_mappings", &["umid", "srvid", "srvname", "umuser", "usename", "umoptions"]),
-    ("pg_indexes", &["schemaname", "tablename", "indexname", "tablespace", "indexdef"]),
-    ("pg_available_extensions", &["name", "default_version", "installed_version", "comment"]),
-    ("pg_cursors", &["name", "statement", "is_holdable", "is_binary", "is_scrollable", "creation_time"]),
-    (
-        "pg_locks",
-        &[
-            "locktype",
-            "database",
-            "relation",
-            "transactionid",
-            "virtualtransaction",
-            "pid",
-            "mode",
-            "granted",
-        ],
-    ),
-    (
-        "pg_policies",
-        &["schemaname", "tablename", "policyname", "permissive", "roles", "cmd", "qual", "with_check"],
-    ),
-    ("pg_prepared_xacts", &["transaction", "gid", "prepared", "owner", "database"]),
-    (
-        "information_views",
-        &[
-            "table_catalog",
-            "table_schema",
-            "table_name",
-            "view_definition",
-            "check_option",
-            "is_updatable",
-            "is_insertable_into",
-        ],
-    ),
-    (
-        "information_role_table_grants",
-        &[
-            "grantor",
-            "grantee",
-            "table_catalog",
-            "table_schema",
-            "table_name",
-            "privilege_type",
-            "is_grantable",
-            "with_hierarchy",
-        ],
-    ),
-    (
-        "information_table_constraints",
-        &[
-            "constraint_catalog",
-            "constraint_schema",
-            "constraint_name",
-            "table_catalog",
-            "table_schema",
-            "table_name",
-            "constraint_type",
-            "is_deferrable",
-            "initially_deferred",
-            "enforced",
-        ],
-    ),
-    (
-        "information_key_column_usage",
-        &[
-            "constraint_catalog",
-            "constraint_schema",
-            "constraint_name",
-            "table_catalog",
-            "table_schema",
-            "table_name",
-            "column_name",
-            "ordinal_position",
-            "position_in_unique_constraint",
-        ],
-    ),
-    (
-        "information_constraint_column_usage",
-        &[
-            "table_catalog",
-            "table_schema",
-            "table_name",
-            "column_name",
-            "constraint_catalog",
-            "constraint_schema",
-            "constraint_name",
-        ],
-    ),
-    (
-        "information_referential_constraints",
-        &[
-            "constraint_catalog",
-            "constraint_schema",
-            "constraint_name",
-            "unique_constraint_catalog",
-            "unique_constraint_schema",
-            "unique_constraint_name",
-            "match_option",
-            "update_rule",
-            "delete_rule",
-        ],
-    ),
-    (
-        "information_table_privileges",
-        &[
-            "grantor",
-            "grantee",
-            "table_catalog",
-            "table_schema",
-            "table_name",
-            "privilege_type",
-            "is_grantable",
-            "with_hierarchy",
-        ],
-    ),
-];
-
-const INFORMATION_COLUMNS: &str = "information_columns";
 const SETTINGS_TABLE: &str = "pg_settings";
 const CLASSES: &str = "pg_class";
 const NAMESPACES: &str = "pg_namespace";
@@ -178,26 +61,74 @@ const TABLES: &str = "pg_tables";
 const VIEWS: &str = "pg_views";
 const ATTRIBUTES: &str = "pg_attribute";
 
-/// The replacement of a table of `information_schema`. `None` if the query engine's table suffices.
-pub(crate) fn information_table(name: &str) -> Option<String> {
-    let here = format!("information_{}", name.to_ascii_lowercase());
-    (here == INFORMATION_COLUMNS || EMPTY.iter().any(|(table, _)| *table == here)).then_some(here)
-}
+/// Tables of roles. The given ones lack the user.
+const ROLES: [(&str, &[(&str, &str)]); 4] = [
+    ("pg_authid", &[]),
+    (
+        "pg_roles",
+        &[
+            ("rolname", "rolname"),
+            ("rolsuper", "rolsuper"),
+            ("rolinherit", "rolinherit"),
+            ("rolcreaterole", "rolcreaterole"),
+            ("rolcreatedb", "rolcreatedb"),
+            ("rolcanlogin", "rolcanlogin"),
+            ("rolreplication", "rolreplication"),
+            ("rolconnlimit", "rolconnlimit"),
+            ("rolpassword", HIDDEN),
+            ("rolvaliduntil", "rolvaliduntil"),
+            ("rolbypassrls", "rolbypassrls"),
+            ("rolconfig", NOTHING),
+            ("oid", "oid"),
+        ],
+    ),
+    ("pg_shadow", &LOGINS),
+    ("pg_user", &LOGINS),
+];
+
+/// The columns of the roles that can log in.
+const LOGINS: [(&str, &str); 9] = [
+    ("usename", "rolname"),
+    ("usesysid", "oid"),
+    ("usecreatedb", "rolcreatedb"),
+    ("usesuper", "rolsuper"),
+    ("userepl", "rolreplication"),
+    ("usebypassrls", "rolbypassrls"),
+    ("passwd", HIDDEN),
+    ("valuntil", "rolvaliduntil"),
+    ("useconfig", NOTHING),
+];
+
+/// In place of a column: a password that is not shown, and a list that is NULL.
+const HIDDEN: &str = "********";
+const NOTHING: &str = "";
 
 /// Returns true if this module adds a table of this name.
 pub(crate) fn is_own_table(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name == ACTIVITY || EMPTY.iter().any(|(table, _)| *table == name)
+    [ACTIVITY, "pg_shadow", "pg_user"].contains(&name.as_str())
+        || EMPTY.iter().any(|(table, _)| *table == name)
 }
 
-/// Returns true if this table of `pg_catalog` never has rows.
+/// Returns true if this table of `pg_catalog` is a view in PostgreSQL.
+pub(super) fn is_view(name: &str) -> bool {
+    let is_table = ["pg_parameter_acl", "pg_transform", "pg_ts_config_map", "pg_authid"].contains(&name);
+    let given = ["pg_matviews", "pg_replication_slots", SETTINGS_TABLE, TABLES, VIEWS].contains(&name);
+    let roles = ROLES.iter().any(|(roles, _)| *roles == name);
+    !is_table && (given || roles || name.starts_with("pg_stat_") || EMPTY.iter().any(|(own, _)| *own == name))
+}
+
+/// Returns true if this table of `pg_catalog` or `information_schema` never has rows.
 pub(crate) fn is_without_rows(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    WITHOUT_ROWS.contains(&name.as_str()) || EMPTY.iter().any(|(table, _)| *table == name)
+    let empty = || EMPTY.iter().chain(&EMPTY_OF_INFORMATION).any(|(table, _)| *table == name);
+    WITHOUT_ROWS.contains(&name.as_str()) || empty()
 }
 
-/// The values of an added column.
+/// The values of an added or replaced column.
 enum Content {
+    Number(i32),
+    Real(f32),
     NoText,
     NoList(DataType),
     /// The values of another column.
@@ -207,11 +138,17 @@ enum Content {
 impl Content {
     fn of(&self, table: &str) -> Expr {
         match self {
+            Content::Number(number) => lit(*number),
+            Content::Real(number) => lit(*number),
             Content::NoText => lit(ScalarValue::Utf8(None)),
             Content::NoList(element) => lit(ScalarValue::new_null_list(element.clone(), true, 1)),
-            Content::Of(other) => Expr::Column(Column::new(Some(table), *other)),
+            Content::Of(other) => column(table, other),
         }
     }
+}
+
+fn column(table: &str, name: &str) -> Expr {
+    Expr::Column(Column::new(Some(table), name))
 }
 
 /// The schema `pg_catalog` of a user.
@@ -220,36 +157,13 @@ pub(super) struct PgCatalog {
     given: Arc<dyn SchemaProvider>,
     /// The tables that the user sees.
     visible: Visible,
-    database: String,
     registry: Arc<Registry>,
 }
 
 impl PgCatalog {
-    pub(super) fn new(
-        given: Arc<dyn SchemaProvider>,
-        visible: Visible,
-        database: &str,
-        registry: Arc<Registry>,
-    ) -> Self {
-        PgCatalog { given, visible, database: database.to_owned(), registry }
+    pub(super) fn new(given: Arc<dyn SchemaProvider>, visible: Visible, registry: Arc<Registry>) -> Self {
+        PgCatalog { given, visible, registry }
     }
-
-    /// The names of the views that the user sees.
-    async fn views(&self) -> Result<Vec<String>> {
-        let mut views = Vec::new();
-        for name in self.visible.table_names() {
-            if self.visible.table_type(&name).await? == Some(TableType::View) {
-                views.push(name);
-            }
-        }
-        Ok(views)
-    }
-}
-
-pub(super) fn table_of(fields: Vec<Field>, columns: Vec<ArrayRef>) -> Result<Arc<dyn TableProvider>> {
-    let schema = Arc::new(Schema::new(fields));
-    let batch = RecordBatch::try_new(schema.clone(), columns)?;
-    Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
 }
 
 /// The settings, as `pg_settings` has them.
@@ -281,60 +195,139 @@ fn settings() -> Result<Arc<dyn TableProvider>> {
 }
 
 /// The given tables, among which views are.
-fn without_views(given: Arc<dyn TableProvider>, views: Vec<String>) -> Result<Arc<dyn TableProvider>> {
-    let column = |name| Expr::Column(Column::new(Some(TABLES), name));
-    let is_view = column("tablename").in_list(views.into_iter().map(lit).collect(), false);
-    let keeps = column("schemaname").not_eq(lit(PUBLIC)).or(is_view.is_not_true());
-    let plan = LogicalPlanBuilder::scan(TABLES, provider_as_source(given), None)?.filter(keeps)?.build()?;
-    Ok(Arc::new(ViewTable::new(plan, None)))
+fn without_views(given: Arc<dyn TableProvider>, views: &Visible) -> Result<Arc<dyn TableProvider>> {
+    let views = views.views(false).into_iter().map(|(name, _)| lit(name)).collect();
+    let is_view = column(TABLES, "tablename").in_list(views, false);
+    let keeps = column(TABLES, "schemaname").not_eq(lit(PUBLIC)).or(is_view.is_not_true());
+    let schema = given.schema();
+    let columns = schema.fields().iter().map(|field| match field.name().as_str() {
+        "hasindex" => column(TABLES, "hasindex").alias("hasindexes"),
+        name => column(TABLES, name),
+    });
+    let plan = LogicalPlanBuilder::scan(TABLES, provider_as_source(given), None)?;
+    view_of(plan.filter(keeps)?.project(columns.collect::<Vec<_>>())?)
 }
 
-/// The views, as `pg_views` has them. Definitions may name tables that the user does not see.
-fn views(views: Vec<String>) -> Result<Arc<dyn TableProvider>> {
-    let same = |text: Option<&'static str>| views.iter().map(|_| text).collect::<StringArray>();
-    let columns = [
-        ("schemaname", same(Some(PUBLIC))),
-        ("viewname", views.iter().map(Some).collect()),
-        ("viewowner", same(Some("postgres"))),
-        ("definition", same(None)),
-    ];
-    let fields = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, true)).collect();
-    table_of(fields, columns.into_iter().map(|(_, values)| Arc::new(values) as ArrayRef).collect())
+fn view_of(plan: LogicalPlanBuilder) -> Result<Arc<dyn TableProvider>> {
+    Ok(Arc::new(ViewTable::new(plan.build()?, None)))
+}
+
+/// The views, as `pg_views` has them. Administrators see definitions, which may name tables that others do not see.
+fn views(visible: &Visible) -> Arc<dyn TableProvider> {
+    let names = ["schemaname", "viewname", "viewowner", "definition"];
+    let fields = names.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();
+    let visible = visible.clone();
+    Computed::table(fields, move |_, viewer| {
+        let views = visible.views(viewer.is_some_and(|viewer| viewer.admin));
+        let same = |text: &'static str| views.iter().map(|_| Some(text)).collect::<StringArray>();
+        let columns = [
+            same(PUBLIC),
+            views.iter().map(|(name, _)| Some(name)).collect(),
+            same(OWNER),
+            views.iter().map(|(_, definition)| definition.as_ref()).collect(),
+        ];
+        let columns = columns.map(|column| Arc::new(column) as ArrayRef).to_vec();
+        async move { Ok(columns) }
+    })
+}
+
+/// A table of roles: the given roles and the user.
+fn roles(
+    of: &[(&'static str, &'static str)],
+    logins: bool,
+    given: Arc<dyn TableProvider>,
+) -> Result<Arc<dyn TableProvider>> {
+    const GIVEN: &str = "pg_authid";
+    let schema = given.schema();
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    let user = Computed::table(fields.collect(), |schema, viewer| {
+        // The owner is one of the given roles.
+        let admin = viewer.as_ref().is_some_and(|viewer| viewer.admin);
+        let user: Vec<String> =
+            viewer.iter().map(|viewer| viewer.user.clone()).filter(|user| user != OWNER).collect();
+        let columns = schema.fields().iter().map(|field| -> ArrayRef {
+            match field.name().as_str() {
+                "oid" => Arc::new(user.iter().map(|_| Some(USER_NUMBER)).collect::<Int32Array>()),
+                "rolname" => Arc::new(user.iter().map(Some).collect::<StringArray>()),
+                "rolconnlimit" => Arc::new(user.iter().map(|_| Some(-1)).collect::<Int32Array>()),
+                name if *field.data_type() == DataType::Boolean => {
+                    let has = matches!(name, "rolinherit" | "rolcanlogin") || (admin && name == "rolsuper");
+                    Arc::new(user.iter().map(|_| Some(has)).collect::<BooleanArray>())
+                }
+                _ => new_null_array(field.data_type(), user.len()),
+            }
+        });
+        let columns = columns.collect::<Vec<_>>();
+        async move { Ok(columns) }
+    });
+    let scan = |table| LogicalPlanBuilder::scan(GIVEN, provider_as_source(table), None);
+    let mut plan = scan(given)?;
+    // The given passwords are those of another server.
+    let all = schema.fields().iter().map(|field| match field.name().as_str() {
+        "rolpassword" => lit(ScalarValue::Utf8(None)).alias("rolpassword"),
+        name => column(GIVEN, name),
+    });
+    plan = plan.project(all.collect::<Vec<_>>())?.union(scan(user)?.build()?)?.alias(GIVEN)?;
+    if logins {
+        plan = plan.filter(column(GIVEN, "rolcanlogin"))?;
+    }
+    if !of.is_empty() {
+        let columns = of.iter().map(|(name, from)| {
+            let of = match *from {
+                HIDDEN => lit(HIDDEN),
+                NOTHING => lit(ScalarValue::new_null_list(DataType::Utf8, true, 1)),
+                from => column(GIVEN, from),
+            };
+            of.alias(*name)
+        });
+        plan = plan.project(columns.collect::<Vec<_>>())?;
+    }
+    view_of(plan)
 }
 
 /// The table with its missing columns.
 fn completed(name: &str, table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
-    let other = |column: &str| COLUMNS.iter().any(|(of, name_of, _)| *of == name && *name_of == column);
-    let added = COLUMNS.iter().filter(|(of, _, _)| *of == name);
-    let mut columns: Vec<Expr> = added.map(|(_, column, content)| content.of(name).alias(*column)).collect();
-    if columns.is_empty() {
+    let schema = table.schema();
+    let (replaced, added): (Vec<_>, Vec<_>) = COLUMNS
+        .iter()
+        .filter(|(of, _, _)| *of == name)
+        .partition(|(_, column, _)| schema.field_with_name(column).is_ok());
+    if replaced.is_empty() && added.is_empty() {
         return Ok(table);
     }
-    let schema = table.schema();
-    let given = schema.fields().iter().filter(|field| !other(field.name()));
-    columns.splice(0..0, given.map(|field| Expr::Column(Column::new(Some(name), field.name()))));
-    let plan = LogicalPlanBuilder::scan(name, provider_as_source(table), None)?.project(columns)?.build()?;
-    Ok(Arc::new(ViewTable::new(plan, None)))
+    // Numbers of objects have a type of their own in the metadata.
+    let given = schema.fields().iter().map(|field| {
+        let other = replaced.iter().find(|(_, column, _)| column == field.name());
+        match other {
+            Some((_, _, content)) => {
+                content.of(name).alias_with_metadata(field.name(), Some(FieldMetadata::from(field.as_ref())))
+            }
+            None => column(name, field.name()),
+        }
+    });
+    let added = added.iter().map(|(_, column, content)| content.of(name).alias(*column));
+    let columns = given.chain(added).collect::<Vec<_>>();
+    view_of(LogicalPlanBuilder::scan(name, provider_as_source(table), None)?.project(columns)?)
 }
 
 #[async_trait]
 impl SchemaProvider for PgCatalog {
     fn table_names(&self) -> Vec<String> {
-        let empty = EMPTY.iter().map(|(name, _)| (*name).to_owned());
-        let own = [INFORMATION_COLUMNS, ACTIVITY].map(str::to_owned);
-        self.given.table_names().into_iter().chain(empty).chain(own).collect()
+        let own = EMPTY.iter().map(|(name, _)| *name).chain([ACTIVITY, "pg_shadow", "pg_user"]);
+        self.given.table_names().into_iter().chain(own.map(str::to_owned)).collect()
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let name = name.to_ascii_lowercase();
-        if let Some((_, columns)) = EMPTY.iter().find(|(table, _)| *table == name) {
-            let fields =
-                columns.iter().map(|column| Field::new(*column, DataType::Utf8, true)).collect::<Vec<_>>();
-            let none = columns.iter().map(|_| Arc::new(StringArray::new_null(0)) as ArrayRef).collect();
-            return table_of(fields, none).map(Some);
+        if let Some(fields) = columns_of(&EMPTY, &name) {
+            let none = MemTable::try_new(Arc::new(Schema::new(fields)), vec![Vec::new()])?;
+            return Ok(Some(Arc::new(none)));
+        }
+        if let Some((_, columns)) = ROLES.iter().find(|(table, _)| *table == name) {
+            let Some(given) = self.given.table("pg_authid").await? else { return Ok(None) };
+            return roles(columns, *columns == LOGINS, given).map(Some);
         }
         match name.as_str() {
-            INFORMATION_COLUMNS => columns::information(&self.visible, &self.database).await.map(Some),
             SETTINGS_TABLE => settings().map(Some),
             ACTIVITY => Ok(Some(Arc::new(Activity::new(self.registry.clone())))),
             ATTRIBUTES => {
@@ -347,10 +340,10 @@ impl SchemaProvider for PgCatalog {
                 columns::attributes(given, classes, namespaces, &self.visible).await.map(Some)
             }
             TABLES => match self.given.table(TABLES).await? {
-                Some(given) => without_views(given, self.views().await?).map(Some),
+                Some(given) => without_views(given, &self.visible).map(Some),
                 None => Ok(None),
             },
-            VIEWS => views(self.views().await?).map(Some),
+            VIEWS => Ok(Some(views(&self.visible))),
             _ if WITHOUT_ROWS.contains(&name.as_str()) => {
                 let Some(given) = self.given.table(&name).await? else { return Ok(None) };
                 let none = MemTable::try_new(given.schema(), vec![Vec::new()])?;
@@ -362,6 +355,6 @@ impl SchemaProvider for PgCatalog {
 
     fn table_exist(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
-        name == INFORMATION_COLUMNS || is_own_table(&name) || self.given.table_exist(&name)
+        is_own_table(&name) || self.given.table_exist(&name)
     }
 }

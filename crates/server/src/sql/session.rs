@@ -31,7 +31,7 @@ use super::activity::Viewer;
 use super::again::Execution;
 use super::attempt::Attempt;
 use super::bounded::{BoundConstants, BoundOperators, Room};
-use super::catalog::{Others, PUBLIC, catalogs, others};
+use super::catalog::catalogs;
 use super::dialect::{Averages, Typed, translated};
 use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
@@ -42,6 +42,7 @@ use super::tables::NotRenamed;
 use super::text::trace_parent;
 use super::turns::{Turn, Turns};
 use super::types::CatalogTypes;
+use super::visible::{Others, PUBLIC, others};
 use super::watched::watched;
 use super::work::Work;
 use super::{
@@ -107,7 +108,8 @@ impl SessionBase {
         let context = coscan.new_session(settings.with_create_default_catalog_and_schema(true));
         setup_pg_catalog(&context, DATABASE, EmptyContextProvider).map_err(|error| *error)?;
         super::functions::register(&context);
-        super::objects::register(&context);
+        let pg_tables = Arc::new(PgCatalogStaticTables::try_new()?);
+        super::objects::register(&context, pg_tables.pg_proc.clone());
         if let Some(tiers) = tiers {
             tiers.attach(&context, Some(coscan.engine.clone()))?;
         }
@@ -116,7 +118,7 @@ impl SessionBase {
             others: others(&coscan.ctx),
             coscan,
             tables,
-            pg_tables: Arc::new(PgCatalogStaticTables::try_new()?),
+            pg_tables,
             catalogs: Mutex::default(),
             registry: Arc::default(),
             audit,
@@ -187,7 +189,8 @@ impl SessionBase {
             .clone()
             .with_default_catalog_and_schema(database, PUBLIC)
             .with_create_default_catalog_and_schema(false)
-            .with_information_schema(true)
+            // The catalogs have it.
+            .with_information_schema(false)
             .with_extension(Arc::new(Viewer { user: user.name.clone(), admin: user.role.admin }));
         // Timestamps with a zone need a zone, and now() is such a timestamp.
         config.options_mut().execution.time_zone.get_or_insert_with(|| "+00:00".to_owned());

@@ -275,6 +275,7 @@ pub(super) fn word(name: &str) -> Option<Expr> {
         "localtimestamp" => Some(here()),
         "localtime" => Some(cast(here(), DataType::Time(None, TimezoneInfo::None))),
         "current_catalog" => Some(call("current_database", Vec::new())),
+        "current_role" | "current_schema" => Some(call(name, Vec::new())),
         _ => None,
     }
 }

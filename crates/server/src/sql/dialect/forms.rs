@@ -220,6 +220,9 @@ fn of_list(function: &Function) -> Option<Expr> {
 
 fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
     Ok(match expr {
+        Expr::Value(ValueWithSpan { value: Value::NationalStringLiteral(text), .. }) => {
+            Some(literal(text.as_str()))
+        }
         Expr::Like { escape_char: Some(ValueWithSpan { value: Value::Null, .. }), .. }
         | Expr::ILike { escape_char: Some(ValueWithSpan { value: Value::Null, .. }), .. }
         | Expr::SimilarTo { escape_char: Some(ValueWithSpan { value: Value::Null, .. }), .. } => {

@@ -61,7 +61,7 @@ use coscan_upstream::mend_statement;
 use coscan_upstream::walk::visit_mut;
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Set, Statement as Ast};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Set, ShowCreateObject, Statement as Ast};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -72,6 +72,7 @@ pub(crate) use constants::with_operand_types;
 pub(crate) use date_sums::with_timestamps;
 pub(crate) use forms::check_collations;
 pub(crate) use interval::in_words;
+pub(crate) use names::{given_names, keep_names};
 pub(crate) use numbers::Numbers;
 pub(crate) use outer_aggregates::check_outer_aggregates;
 pub(crate) use plain_texts::with_plain_texts;
@@ -79,7 +80,8 @@ pub(crate) use typed::Typed;
 pub(crate) use unions::with_typed_constants;
 pub(crate) use whole_rows::{with_records, with_rows_for};
 
-use super::ast::{literal, text};
+use super::ast::{folded, literal, text};
+use super::visible::{DEFINITIONS, INFORMATION_SCHEMA};
 use super::{QueryError, explain, time_zone};
 
 /// The statement in the query engine's SQL.
@@ -106,9 +108,26 @@ fn translate(statement: &mut Statement) -> Result<(), QueryError> {
 const TABLES: &str = "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables \
                       WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2, 3";
 
+/// The answer to SHOW CREATE TABLE. The subquery refuses a missing table.
+fn definition_of(table: &ObjectName) -> String {
+    let parts = table.0.iter().rev().filter_map(|part| part.as_ident()).map(folded);
+    let columns = ["table_name", "table_schema", "table_catalog"].into_iter().zip(parts);
+    let same: Vec<String> = columns.map(|(column, name)| format!("{column} = {}", literal(name))).collect();
+    format!(
+        "SELECT table_catalog, table_schema, table_name, definition FROM {INFORMATION_SCHEMA}.{DEFINITIONS} \
+         WHERE {} AND NOT EXISTS (SELECT 1 FROM {table} WHERE false)",
+        same.join(" AND ")
+    )
+}
+
 fn translate_ast(ast: &mut Ast) -> Result<(), QueryError> {
-    if matches!(ast, Ast::ShowTables { .. }) {
-        let parsed = Parser::parse_sql(&PostgreSqlDialect {}, TABLES).map_err(DataFusionError::from)?;
+    let listing = match &*ast {
+        Ast::ShowTables { .. } => Some(TABLES.to_owned()),
+        Ast::ShowCreate { obj_type: ShowCreateObject::Table, obj_name } => Some(definition_of(obj_name)),
+        _ => None,
+    };
+    if let Some(listing) = listing {
+        let parsed = Parser::parse_sql(&PostgreSqlDialect {}, &listing).map_err(DataFusionError::from)?;
         parsed.into_iter().for_each(|query| *ast = query);
     }
     // Names come from the original text.

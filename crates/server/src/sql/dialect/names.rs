@@ -39,6 +39,51 @@ fn name_inner(query: &mut Query) {
     body(&mut query.body, query.order_by.as_mut());
 }
 
+/// The names of the columns of a query that have no name in its text, by their places. Rewrites of the query may change
+/// the expressions; see [`keep_names`].
+pub(crate) fn given_names(query: &mut Query) -> Vec<Option<String>> {
+    let Some(select) = first_select(&mut query.body) else { return Vec::new() };
+    let name = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) => Some(figured(expr).0),
+        _ => None,
+    };
+    select.projection.iter().map(name).collect()
+}
+
+/// Gives rewritten columns their names of before.
+pub(crate) fn keep_names(query: &mut Query, names: &[Option<String>]) {
+    let Some(select) = first_select(&mut query.body) else { return };
+    if select.projection.len() != names.len() {
+        return;
+    }
+    let all = select.projection.iter().any(is_all);
+    for (at, (item, name)) in select.projection.iter_mut().zip(names).enumerate() {
+        let (Some(name), SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) =
+            (name, &*item)
+        else {
+            continue;
+        };
+        let is_kept = match &*item {
+            SelectItem::ExprWithAlias { alias, .. } => folded(alias) == *name,
+            _ => figured(expr).0 == *name,
+        };
+        if !is_kept {
+            let name = if all { format!("{name}{MARK}{}", at + 1) } else { name.clone() };
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
+        }
+    }
+}
+
+/// The SELECT whose columns name those of a query.
+fn first_select(of: &mut SetExpr) -> Option<&mut Select> {
+    match of {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::Query(query) => first_select(&mut query.body),
+        SetExpr::SetOperation { left, .. } => first_select(left),
+        _ => None,
+    }
+}
+
 fn body(of: &mut SetExpr, order: Option<&mut OrderBy>) {
     match of {
         SetExpr::Select(of) => select(of, order),

@@ -12,12 +12,16 @@ use datafusion::scalar::ScalarValue;
 use super::declared::Function;
 use crate::sql::columns::type_name;
 
-const UTC: &str = "+00:00";
+pub(super) const UTC: &str = "+00:00";
+
+/// The microseconds since 1970.
+pub(super) fn micros(at: SystemTime) -> Option<i64> {
+    i64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros()).ok()
+}
 
 pub(super) fn register(context: &SessionContext) {
     let now = Arc::new(|_: &[ColumnarValue]| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let micros = i64::try_from(since.as_micros()).ok();
+        let micros = micros(SystemTime::now());
         Ok(ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(micros, Some(UTC.into()))))
     });
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()));

@@ -24,7 +24,9 @@
 //! | `own` | functions of the session in views |
 //! | `pattern` | the part of a text that matches a pattern |
 //! | `privileges` | privileges of the user |
+//! | `server` | schemas, encodings and users; sizes |
 //! | `settings` | the variables of the session |
+//! | `sleep` | a wait |
 //! | `template` | dates and times read by PostgreSQL's templates |
 //! | `told_apart` | another name for a value |
 //! | `to_char` | times and numbers written by PostgreSQL's templates |
@@ -58,7 +60,9 @@ mod ordered;
 mod own;
 mod pattern;
 mod privileges;
+mod server;
 mod settings;
+mod sleep;
 mod syntax;
 mod template;
 mod text;
@@ -69,6 +73,7 @@ mod whole;
 mod written;
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::execution::SessionState;
@@ -90,7 +95,7 @@ pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};
 pub(crate) use numeric::{SCALE_MAX, product, quotient, rint};
 pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(super) use syntax::with_syntax;
-pub(crate) use text::{in_form_of, with_backslashes};
+pub(crate) use text::{identifier as quoted_name, in_form_of, with_backslashes};
 pub(crate) use time::in_zone;
 pub(crate) use told_apart::TOLD_APART;
 pub(crate) use written::{text, texts_of_list};
@@ -113,7 +118,7 @@ const VISIBLE: [&str; 13] = [
 ];
 
 /// Functions about definitions and comments. There are none.
-const NO_TEXT: [&str; 18] = [
+const NO_TEXT: [&str; 20] = [
     "col_description",
     "obj_description",
     "pg_describe_object",
@@ -122,9 +127,11 @@ const NO_TEXT: [&str; 18] = [
     "pg_get_function_identity_arguments",
     "pg_get_function_result",
     "pg_get_function_sqlbody",
+    "pg_get_expr",
     "pg_get_functiondef",
     "pg_get_indexdef",
     "pg_get_partition_constraintdef",
+    "pg_get_partkeydef",
     "pg_get_ruledef",
     "pg_get_serial_sequence",
     "pg_get_statisticsobjdef",
@@ -132,6 +139,20 @@ const NO_TEXT: [&str; 18] = [
     "pg_get_viewdef",
     "pg_tablespace_location",
     "shobj_description",
+];
+
+/// Functions about advisory locks. Sessions share nothing that they change, so each gets its lock at once.
+const LOCKS: [&str; 4] =
+    ["pg_advisory_lock", "pg_advisory_lock_shared", "pg_advisory_xact_lock", "pg_advisory_xact_lock_shared"];
+
+/// The same, with whether the lock was there.
+const TRIED_LOCKS: [&str; 6] = [
+    "pg_advisory_unlock",
+    "pg_advisory_unlock_shared",
+    "pg_try_advisory_lock",
+    "pg_try_advisory_lock_shared",
+    "pg_try_advisory_xact_lock",
+    "pg_try_advisory_xact_lock_shared",
 ];
 
 /// Functions about sizes, which are unknown: tables are files that other systems may share.
@@ -161,7 +182,18 @@ pub(crate) fn register(context: &SessionContext) {
     VISIBLE.iter().for_each(|name| answer(name, true.into()));
     NO_TEXT.iter().for_each(|name| answer(name, ScalarValue::Utf8(None)));
     NO_SIZE.iter().for_each(|name| answer(name, ScalarValue::Int64(None)));
+    LOCKS.iter().for_each(|name| answer(name, "".into()));
+    TRIED_LOCKS.iter().for_each(|name| answer(name, true.into()));
+    answer("pg_blocking_pids", ScalarValue::List(ScalarValue::new_list(&[], &DataType::Int32, true)));
     answer("pg_has_role", false.into());
+    answer("pg_is_other_temp_schema", false.into());
+    // PostgreSQL does not know the addresses of a connection by a socket.
+    ["inet_client_addr", "inet_server_addr"].iter().for_each(|name| answer(name, ScalarValue::Utf8(None)));
+    ["inet_client_port", "inet_server_port"].iter().for_each(|name| answer(name, ScalarValue::Int32(None)));
+    let begun = clock::micros(SystemTime::now());
+    for name in ["pg_conf_load_time", "pg_postmaster_start_time"] {
+        answer(name, ScalarValue::TimestampMicrosecond(begun, Some(clock::UTC.into())));
+    }
     answer("pg_is_in_recovery", false.into());
     answer("getdatabaseencoding", "UTF8".into());
     answer("pg_client_encoding", "UTF8".into());
@@ -185,8 +217,10 @@ pub(crate) fn register(context: &SessionContext) {
     matches::register(context);
     numeric::register(context);
     ordered::register(context);
+    server::register(context);
     // The defaults. A session has its own.
     settings::udfs(&Arc::default()).into_iter().for_each(|function| context.register_udf(function));
+    context.register_udf(sleep::udf());
     template::register(context);
     text::register(context);
     time::register(context);
@@ -207,6 +241,7 @@ pub(crate) fn register_user(
     settings::udfs(variables).into_iter().for_each(|function| register_own(context, own, function));
     let names = ["session_user", "current_user", "user", "current_role"];
     names.iter().for_each(|name| register_own(context, own, answer::udf(name, user.into())));
+    register_own(context, own, server::user_by_number(user));
     if !admin {
         // It tells the paths of files.
         context.deregister_udf("input_file_name");

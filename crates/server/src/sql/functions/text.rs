@@ -261,7 +261,7 @@ fn number(text: &str) -> (Option<usize>, &str) {
 }
 
 /// A name with quotes if it needs them.
-fn identifier(name: &str) -> String {
+pub(crate) fn identifier(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
     let needs = name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(plain);
     if needs { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.to_owned() }

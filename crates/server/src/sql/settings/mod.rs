@@ -308,7 +308,12 @@ fn words(text: &str) -> Vec<String> {
 pub(crate) fn show(variables: &HashMap<String, String>, variable: &str) -> Result<String, QueryError> {
     // The variables contain the user and the database of the connection, too.
     let known = known(variable);
-    let set = variables.get(variable).filter(|_| known.is_some() || check_name(variable).is_ok());
+    let stored = match variable {
+        // A block that states no level has that of the session.
+        "transaction_isolation" if !variables.contains_key(variable) => "default_transaction_isolation",
+        variable => variable,
+    };
+    let set = variables.get(stored).filter(|_| known.is_some() || check_name(variable).is_ok());
     let default = || known.map(|(_, default, _)| (*default).to_owned());
     set.cloned().or_else(default).ok_or_else(|| unrecognized(variable))
 }
@@ -412,6 +417,8 @@ mod tests {
         assert_eq!(show(&variables, "datestyle").unwrap(), "ISO, MDY");
         assert_eq!(show(&variables, "app.user").unwrap(), "7");
         assert_eq!(show(&variables, "nonsense").unwrap_err().sqlstate(), "42704");
+        set(&mut variables, "default_transaction_isolation", "serializable").unwrap();
+        assert_eq!(show(&variables, "transaction_isolation").unwrap(), "serializable");
         set(&mut variables, "statement_timeout", "default").unwrap();
         assert_eq!(statement_timeout(&variables), None);
     }
