@@ -257,7 +257,6 @@ SELECT count(DISTINCT x), count(*) FILTER (WHERE x > 1) FROM (VALUES (1),(2),(2)
 SELECT x, count(*) FROM (VALUES (1),(2),(2)) t(x) GROUP BY x HAVING count(*) > 1
 SELECT x AS y FROM (VALUES (1),(2)) t(x) GROUP BY y ORDER BY y
 SELECT x + 1 FROM (VALUES (1),(2)) t(x) GROUP BY 1 ORDER BY 1
--- refused
 SELECT sum(x) FROM (VALUES (1),(2)) t(x) GROUP BY ()
 SELECT 1 WHERE false
 SELECT 1 LIMIT ALL
@@ -349,7 +348,6 @@ SELECT x FROM (VALUES (1),(2)) t(x) WHERE x = ANY(SELECT 1)
 SELECT x FROM (VALUES (1),(2)) t(x) WHERE x > ALL(SELECT 1)
 SELECT x > ALL(SELECT 1) FROM (VALUES (1),(2)) t(x)
 SELECT 2 > ALL(SELECT 1)
--- refused
 SELECT count(*) FROM (VALUES (1),(2)) t(x) GROUP BY ()
 SELECT 1 FROM (VALUES (1),(2)) t(x) GROUP BY GROUPING SETS (())
 SELECT to_date('2020','YYYY')
@@ -706,6 +704,7 @@ select ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((1))))))))))))
 select * from (select 1 as k, count(*) from (values (1)) t) x where k = 2
 select n from (select count(*) n, 'a' k from (values (1)) t union all select count(*), 'b' from (values (1),(2)) t) x where k = 'b'
 select count(*) from (values (1)) t having (select count(*) from (values (1)) u) > 1
+SELECT count(*) FROM (VALUES (1), (2)) t(a) HAVING count(*) > 0 AND (SELECT count(*) FROM (VALUES (1)) u) > 1
 select 'b' as t, v - 10 as x from (values (1),(2)) g(v) union all select 'a', v from (values (5),(6)) h(v) order by t, x limit 2
 select count(*) from (values (date '2024-01-01'),(date '2024-01-02')) t(x) where date '2024-01-01' = x and x = date '2024-01-01'
 select count(*) from (values (date '2024-01-01'),(date '2024-01-02')) t(x) where x >= date '2024-01-01' and date '2024-01-01' < x
@@ -781,3 +780,60 @@ SELECT count(*) FROM information_schema.enabled_roles WHERE role_name = current_
 SELECT table_type::text, is_typed::text FROM information_schema.tables WHERE table_schema = 'information_schema' AND table_name = 'columns'
 SELECT name FROM pg_show_all_settings() WHERE name = 'bytea_output'
 SELECT count(*) FROM pg_class WHERE oid = ('nowhere' || '.x')::text::regclass AND false
+SELECT a, c, count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ROLLUP (1, 2) ORDER BY 1, 2, 3
+SELECT a, c, count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ROLLUP ((a, b), c) ORDER BY 1, 2, 3
+SELECT a, c, count(*), grouping(a), grouping(c) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY GROUPING SETS (ROLLUP (a), CUBE (c)) ORDER BY 1, 2, 3, 4, 5
+SELECT a, c, count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY GROUPING SETS ((a, c), GROUPING SETS ((a), ())) ORDER BY 1, 2, 3
+SELECT a, count(*), grouping(a) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ROLLUP (a, a) ORDER BY 1, 2, 3
+SELECT a, c, count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY DISTINCT ROLLUP (a, c), ROLLUP (a) ORDER BY 1, 2, 3
+SELECT a, c, count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ALL ROLLUP (a, c), ROLLUP (a) ORDER BY 1, 2, 3
+SELECT round(d, 1) AS r, count(*), grouping(round(d, 1)) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ROLLUP (round(d, 1)) ORDER BY 1, 2, 3
+SELECT d::int AS k, count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ROLLUP (d::int) ORDER BY 1, 2
+SELECT a::text AS k, count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ROLLUP ((a)::text) ORDER BY 1, 2
+SELECT a, c, count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY (a, c), ROLLUP (b) ORDER BY 1, 2, 3
+SELECT count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ()
+SELECT 7 AS x FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ()
+SELECT a FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ()
+SELECT count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY ROLLUP ('a')
+SELECT a FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY 'a'
+SELECT a FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY 3
+SELECT a FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY count(*)
+SELECT count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) GROUP BY 1
+SELECT a FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) ORDER BY 'x'
+SELECT a FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) ORDER BY -1
+SELECT a AS x, b AS x FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) ORDER BY x
+SELECT a FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) WHERE row_number() OVER () = 1
+SELECT 1 FROM (VALUES (1)) t(a) JOIN (VALUES (1)) u(b)
+SELECT count(a, b) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d)
+SELECT count(DISTINCT *) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d)
+SELECT 'x' AS r FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) HAVING 1 = 1
+SELECT 'x' AS r FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) HAVING 1 = 2
+WITH RECURSIVE r(a) AS (VALUES (1) UNION ALL SELECT a + 1 FROM r WHERE a < 3) SELECT a, b FROM r JOIN (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) USING (a) ORDER BY 1, 2
+WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM r WHERE a < 3) SELECT count(*) FROM r NATURAL JOIN (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d)
+WITH RECURSIVE c(n, b) AS (SELECT 0, 1000::numeric UNION ALL SELECT n + 1, b * 1.05 FROM c WHERE n < 3) SELECT b FROM c ORDER BY n
+WITH RECURSIVE c AS (SELECT 1 AS x UNION ALL SELECT x + 0.5 FROM c WHERE x < 3) SELECT * FROM c
+WITH RECURSIVE c AS (SELECT a AS x FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) UNION ALL SELECT x / 2.0::float8 FROM c WHERE x > 3) SELECT * FROM c
+SELECT *, 'z' AS a FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) ORDER BY b, c
+SELECT *, -b AS k FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) ORDER BY k, c
+SELECT s.k, s.lower FROM (SELECT *, -b AS k, lower(c) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d)) s ORDER BY 1, 2
+SELECT count(*) FROM (SELECT *, 'z' AS a FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d)) s
+SELECT * FROM (VALUES ('a', 'b')) v(x)
+SELECT v.* FROM (SELECT a, b, c FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d)) v(x) ORDER BY 1, 2, 3
+WITH x(p) AS (SELECT a, b FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d)) SELECT p, b FROM x ORDER BY 1, 2
+SELECT * FROM (VALUES ('a', 'b')) v(x, y, z)
+SELECT y.a, y.k FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d), LATERAL (SELECT t.a, t.c || 'z' AS k) y ORDER BY 1, 2
+SELECT l.v FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) CROSS JOIN LATERAL (SELECT ARRAY[t.c] AS v) l ORDER BY 1
+SELECT c FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) ORDER BY b, c LIMIT (SELECT 1)
+SELECT c FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) ORDER BY b, c LIMIT (SELECT count(*) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d)) - 1 OFFSET (SELECT 1)
+SELECT array_agg('x'::text ORDER BY 0) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d)
+SELECT string_agg(c, ',' ORDER BY 1, c DESC) FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d)
+SELECT ARRAY(SELECT 'x'::text ORDER BY 1)
+SELECT (1, 1) < (SELECT 1, 2)
+SELECT (0, 0) = (SELECT 0, 0)
+SELECT c FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) WHERE (a, b) >= (SELECT 1, 20) ORDER BY 1
+SELECT c FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) WHERE b = ANY ((SELECT 20) UNION (SELECT 30))
+SELECT ((SELECT 'a') UNION (SELECT 'a'))
+SELECT (VALUES ('a'))
+SELECT c FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) WHERE b = (VALUES (20))
+SELECT c FROM (VALUES (1, 10, 'x', 1.25), (1, 20, 'y', 1.31), (2, 10, 'x', 2.50), (NULL, 10, 'y', NULL)) t(a, b, c, d) WHERE b = ANY (VALUES (20), (30))
+SELECT count(*) FROM ONLY pg_namespace WHERE nspname = 'pg_catalog'

@@ -11,14 +11,13 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use coscan_upstream::grouping_set_count;
 use coscan_upstream::walk::visit;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{
-    Expr as Ast, GroupByExpr, GroupByWithModifier, ObjectName, Query, Select, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{GroupByExpr, GroupByWithModifier, ObjectName, Query, Select, Visitor};
 
 use super::QueryError;
 use super::ast::folded;
@@ -188,24 +187,10 @@ impl Visitor for Sets {
             GroupByWithModifier::Rollup => columns + 1,
             _ => 1,
         });
-        match keys.iter().map(sets_of).chain(by_modifier).fold(1, u64::saturating_mul) {
+        match keys.iter().map(grouping_set_count).chain(by_modifier).fold(1, u64::saturating_mul) {
             sets if sets > self.most => ControlFlow::Break(sets),
             _ => ControlFlow::Continue(()),
         }
-    }
-}
-
-/// Number of grouping sets of a key.
-fn sets_of(key: &Ast) -> u64 {
-    match key {
-        Ast::Cube(columns) => power(columns.len() as u64),
-        Ast::Rollup(columns) => columns.len() as u64 + 1,
-        Ast::GroupingSets(sets) => {
-            let of_set = |set: &Vec<Ast>| set.iter().map(sets_of).fold(1, u64::saturating_mul);
-            sets.iter().map(of_set).fold(0, u64::saturating_add)
-        }
-        Ast::Nested(inner) => sets_of(inner),
-        _ => 1,
     }
 }
 

@@ -16,11 +16,16 @@
 //! | `a BETWEEN SYMMETRIC b AND c` | `a BETWEEN !! b AND c`, with an operator that PostgreSQL has no more |
 //! | `RESET SESSION AUTHORIZATION` | `RESET session_authorization` |
 //! | `'a'` and `'b'` on the next line | `'ab'` |
+//! | `ROLLUP (a)`, `GROUPING SETS (a, ())` | `"rollup"(a)`, `"grouping sets"(a, row())`, which the parser reads in any depth |
+//! | `GROUP BY DISTINCT a` | `GROUP BY "distinct grouping sets"(), a` |
+//! | `FROM ONLY t` | `FROM t` |
+//! | `(VALUES (1))`, `((SELECT 1) UNION (SELECT 2))` as a value | the same with a WITH that is removed from the parsed statement |
 //! | `interval(2) 'a'` | `CAST('a' AS interval(2))`, because the parser would drop the digits |
 
 use std::borrow::Cow;
 use std::str::Chars;
 
+use coscan_upstream::{DISTINCT_SETS, GROUPING_SETS};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -28,19 +33,31 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 use super::text::ends_value;
 
 /// Words without which no such form is there, in upper case.
-const WORDS: [&str; 11] = [
+const WORDS: [&str; 20] = [
     "ABORT",
     "COPY",
+    "CUBE",
     "DEFERRABLE",
+    "DISTINCT",
+    "EXCEPT",
     "FETCH",
+    "GROUPING",
+    "INTERSECT",
     "INTERVAL",
     "ISNULL",
+    "ONLY",
     "RESET",
+    "ROLLUP",
     "SYMMETRIC",
     "TABLE",
     "TRIM",
+    "UNION",
     "USING",
+    "VALUES",
 ];
+
+/// The name of a table of WITH that only makes the parser read a query.
+pub(super) const READ_AS_QUERY: &str = "coscan query";
 
 /// The statement in a form that the parser knows.
 pub(crate) fn parsable(sql: &str) -> Cow<'_, str> {
@@ -132,10 +149,21 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     if (1..=4).any(|by| at >= by && rounded_interval(tokens, at - by).is_some()) {
         return Some(String::new());
     }
-    if let Some(text) = continued(tokens, at) {
+    if let Some(text) = continued(tokens, at).or_else(|| grouping(tokens, at)) {
         return Some(text);
     }
     match &tokens[at].token {
+        Token::LParen if is_query(tokens, at) => Some(format!("(WITH \"{READ_AS_QUERY}\" AS (SELECT 1)")),
+        Token::LParen
+            if behind(1) == Some(&Token::RParen)
+                && matches!(before(1), Some(Token::LParen | Token::Comma)) =>
+        {
+            Some("row(".to_owned())
+        }
+        Token::Word(word) if word.keyword == Keyword::ONLY => {
+            let of_table = matches!(before(1).and_then(word_of), Some(Keyword::FROM | Keyword::JOIN));
+            (of_table && is_name(behind(1))).then(String::new)
+        }
         Token::CustomBinaryOperator(operator) => separate_sign(operator),
         Token::Word(word) if word.quote_style.is_some() => None,
         Token::Word(word) if word.value.eq_ignore_ascii_case("isnull") => {
@@ -227,6 +255,70 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
         Token::Lt | Token::Gt if before(1).and_then(word_of) == Some(Keyword::USING) => Some(String::new()),
         _ => None,
     }
+}
+
+/// Grouping sets as calls.
+fn grouping(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
+    let word = |at: Option<usize>| tokens.get(at?).and_then(|token| word_of(&token.token));
+    let opens = |by: usize| tokens.get(at + by).is_some_and(|token| token.token == Token::LParen);
+    let begins = || {
+        let words = (word(at.checked_sub(2)), word(at.checked_sub(1)));
+        words == (Some(Keyword::GROUP), Some(Keyword::BY))
+    };
+    match word(Some(at))? {
+        Keyword::ROLLUP if opens(1) => Some("\"rollup\"".to_owned()),
+        Keyword::CUBE if opens(1) => Some("\"cube\"".to_owned()),
+        Keyword::GROUPING if word(Some(at + 1)) == Some(Keyword::SETS) && opens(2) => {
+            Some(format!("\"{GROUPING_SETS}\""))
+        }
+        Keyword::SETS if word(at.checked_sub(1)) == Some(Keyword::GROUPING) && opens(1) => {
+            Some(String::new())
+        }
+        Keyword::DISTINCT if begins() => Some(format!("\"{DISTINCT_SETS}\"(),")),
+        Keyword::ALL if begins() => {
+            let sets = [Keyword::ROLLUP, Keyword::CUBE, Keyword::GROUPING];
+            word(Some(at + 1)).is_some_and(|word| sets.contains(&word)).then(String::new)
+        }
+        _ => None,
+    }
+}
+
+/// Returns whether this parenthesis, where a value is expected, begins a query that the parser takes for an expression.
+fn is_query(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let token = |at: usize| tokens.get(at).map(|token| &token.token);
+    let is_value = match at.checked_sub(1).and_then(token) {
+        Some(Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq) => true,
+        Some(other) => {
+            matches!(word_of(other), Some(Keyword::SELECT | Keyword::ANY | Keyword::ALL | Keyword::SOME))
+        }
+        None => false,
+    };
+    if !is_value {
+        return false;
+    }
+    let is_union = |word: Keyword| matches!(word, Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT);
+    match token(at + 1) {
+        Some(Token::LParen) if token(at + 2).and_then(word_of) == Some(Keyword::SELECT) => {
+            let end = closing(tokens, at + 1);
+            end.and_then(|end| token(end + 1)).and_then(word_of).is_some_and(is_union)
+        }
+        Some(first) => word_of(first) == Some(Keyword::VALUES) && token(at + 2) == Some(&Token::LParen),
+        None => false,
+    }
+}
+
+/// The place of the parenthesis that closes this one.
+fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth <= 1 => return Some(at),
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The digits and the text of an interval that is rounded: `interval(2) '1 day'`.
@@ -358,6 +450,25 @@ mod tests {
             ("BEGIN READ ONLY, NOT DEFERRABLE", "BEGIN READ ONLY  "),
             ("SET TRANSACTION DEFERRABLE, READ ONLY", "SET TRANSACTION  READ ONLY"),
             ("SELECT interval(2) '1 day', 1", "SELECT CAST('1 day' AS interval(2)) , 1"),
+            (
+                "SELECT a FROM t GROUP BY ROLLUP ((a)::text)",
+                "SELECT a FROM t GROUP BY \"rollup\" ((a)::text)",
+            ),
+            (
+                "SELECT 1 FROM t GROUP BY GROUPING SETS (CUBE (a), ())",
+                "SELECT 1 FROM t GROUP BY \"grouping sets\"  (\"cube\" (a), row())",
+            ),
+            (
+                "SELECT 1 FROM t GROUP BY DISTINCT ROLLUP (a)",
+                "SELECT 1 FROM t GROUP BY \"distinct grouping sets\"(), \"rollup\" (a)",
+            ),
+            ("SELECT 1 FROM t GROUP BY ALL CUBE (a)", "SELECT 1 FROM t GROUP BY  \"cube\" (a)"),
+            ("SELECT 1 FROM ONLY t", "SELECT 1 FROM  t"),
+            ("SELECT (VALUES (1))", "SELECT (WITH \"coscan query\" AS (SELECT 1)VALUES (1))"),
+            (
+                "SELECT 1 = ANY ((SELECT 1) UNION (SELECT 2))",
+                "SELECT 1 = ANY (WITH \"coscan query\" AS (SELECT 1)(SELECT 1) UNION (SELECT 2))",
+            ),
             ("table s.t ORDER BY 1", "SELECT * FROM s.t ORDER BY 1"),
             ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
             ("SELECT trim(LEADING FROM a), trim(from b)", "SELECT trim(LEADING  a), trim( b)"),
@@ -377,6 +488,9 @@ mod tests {
             "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'x'",
             "SELECT trim(LEADING 'x' FROM a), trim(a) FROM t JOIN u USING (a)",
             "SELECT a FROM t WHERE b @>- 1",
+            "SELECT DISTINCT a FROM t GROUP BY ALL HAVING grouping(a) = (SELECT 1 UNION SELECT 1)",
+            "INSERT INTO t VALUES (1); SELECT * FROM (VALUES (1)) v WHERE a IN (VALUES (2))",
+            "SELECT ((SELECT 1)), now() FETCH FIRST 2 ROWS ONLY",
         ] {
             assert_eq!(parsable(sql), sql);
         }

@@ -20,9 +20,13 @@ pub(crate) const REPLACED: &str = "40001";
 const INTERNAL: &str = "XX000";
 
 /// Parts of planning errors, with their codes.
-const PLANNING: [(&str, &str); 21] = [
+const PLANNING: [(&str, &str); 25] = [
     ("specified in USING clause does not exist", "42703"),
     ("appears more than once in", "42702"),
+    ("columns available but", "42P10"),
+    ("WITH query name", "42712"),
+    ("specified more than once", "42701"),
+    ("in non-recursive term but type", "42804"),
     ("malformed array literal", "22P02"),
     ("of JSON does not exist", "42883"),
     ("requires array on right side", "42809"),

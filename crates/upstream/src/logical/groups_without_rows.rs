@@ -42,7 +42,10 @@ impl OptimizerRule for Remembers {
             LogicalPlan::Aggregate(of) if !of.group_expr.is_empty() && has_group_without_rows(of) => {
                 Ok(Transformed::no(plan))
             }
-            LogicalPlan::Filter(filter) if is_above_group(filter) => self.move_others(filter, config),
+            LogicalPlan::Filter(filter) => match above_group(filter) {
+                Some(group) => self.move_others(filter, group, config),
+                None => self.0.rewrite(plan, config),
+            },
             _ => self.0.rewrite(plan, config),
         }
     }
@@ -50,13 +53,18 @@ impl OptimizerRule for Remembers {
 
 impl Remembers {
     /// Moves the conditions that have columns.
-    fn move_others(&self, filter: &Filter, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let conditions = split_conjunction(&filter.predicate).into_iter().cloned();
+    fn move_others(
+        &self,
+        filter: &Filter,
+        group: &Arc<LogicalPlan>,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let conditions = conditions(filter).into_iter().cloned();
         let (stay, others): (Vec<_>, Vec<_>) = conditions.partition(|of| of.column_refs().is_empty());
         let moved = match conjunction(others) {
             None => return Ok(Transformed::no(LogicalPlan::Filter(filter.clone()))),
             Some(others) => {
-                let others = Filter::try_new(others, Arc::clone(&filter.input))?;
+                let others = Filter::try_new(others, Arc::clone(group))?;
                 self.0.rewrite(LogicalPlan::Filter(others), config)?
             }
         };
@@ -67,8 +75,22 @@ impl Remembers {
     }
 }
 
-fn is_above_group(filter: &Filter) -> bool {
-    matches!(filter.input.as_ref(), LogicalPlan::Aggregate(of) if has_group_without_rows(of))
+/// The aggregate with such a group below this filter and the filters directly below it.
+fn above_group(filter: &Filter) -> Option<&Arc<LogicalPlan>> {
+    match filter.input.as_ref() {
+        LogicalPlan::Filter(below) => above_group(below),
+        LogicalPlan::Aggregate(of) => has_group_without_rows(of).then_some(&filter.input),
+        _ => None,
+    }
+}
+
+/// The conditions of a filter and of the filters directly below it.
+fn conditions(filter: &Filter) -> Vec<&Expr> {
+    let mut of = split_conjunction(&filter.predicate);
+    if let LogicalPlan::Filter(below) = filter.input.as_ref() {
+        of.extend(conditions(below));
+    }
+    of
 }
 
 fn has_group_without_rows(of: &Aggregate) -> bool {

@@ -59,7 +59,7 @@ fn named(right: &mut Box<SetExpr>) {
 
 /// Gives names to repeated items, such as `0` in `SELECT 0, 0`, because columns of a subquery must have
 /// distinct names.
-fn name_repeated(set: &mut SetExpr) {
+pub(crate) fn name_repeated(set: &mut SetExpr) {
     match set {
         SetExpr::Select(select) => {
             let mut seen = HashSet::new();

@@ -13,6 +13,7 @@
 #![deny(missing_docs)]
 
 mod all_columns;
+mod computed_keys;
 mod counted_sets;
 mod dialect;
 mod grouping_sets;
@@ -24,6 +25,7 @@ mod plan;
 mod precedence;
 mod prepared;
 mod qualifiers;
+mod recursive;
 mod repeated;
 mod row_values;
 mod set_types;
@@ -33,6 +35,7 @@ mod with_options;
 
 pub use counted_sets::COUNTED_ROWS;
 pub use dialect::{parse_postgresql, parse_statements};
+pub use grouping_sets::{DISTINCT_SETS, GROUPING_SETS, grouping_set_count};
 pub use mend::mend_statement;
 pub use plan::{MIXED_NUMBERS, PlainSql, execute_logical_plan, sql, statement_to_plan};
 pub use repeated::REPEATED;

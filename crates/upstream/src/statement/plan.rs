@@ -19,7 +19,7 @@ use crate::statement::mend::mend_statement;
 use crate::statement::repeated::OwnNames;
 use crate::statement::using::{MergedColumns, Read};
 use crate::statement::with_options::with_options;
-use crate::statement::{prepared, qualifiers, repeated, set_types, using};
+use crate::statement::{computed_keys, prepared, qualifiers, recursive, repeated, set_types, using};
 use crate::walk::Tree;
 
 /// Plans a statement as [`SessionContext::sql`] does, after the corrections of [`mend_statement`]. Options of
@@ -101,8 +101,9 @@ pub(crate) async fn found(
         Some(Read::Query(query)) => look(state, query),
         None => Found { merged_columns: false, subqueries: false, sets: false },
     };
-    let merged = using::mend(state, statement, types).await;
-    Ok(Found { merged_columns: merged.map_err(repeated::with_error)?, ..found })
+    let merged = using::mend(state, statement, types.clone()).await.map_err(repeated::with_error)?;
+    recursive::widen(state, statement, types).await?;
+    Ok(Found { merged_columns: merged, ..found })
 }
 
 impl Found {
@@ -123,11 +124,12 @@ impl Found {
     /// # Errors
     /// If `plan` is an error.
     pub(crate) fn finished(self, plan: Result<LogicalPlan>) -> Result<LogicalPlan> {
-        let mut plan = plan.map_err(repeated::with_error)?;
+        let mut plan = computed_keys::with_columns(plan.map_err(repeated::with_error)?)?;
         if self.sets {
             plan = set_types::with_common_types(plan)?;
         }
-        if self.subqueries { repeated::shown(plan) } else { Ok(plan) }
+        let names_columns = matches!(plan, LogicalPlan::Ddl(_));
+        if self.subqueries || names_columns { repeated::shown(plan) } else { Ok(plan) }
     }
 }
 

@@ -3,24 +3,28 @@
 //! the nulls of SQL.
 //!
 //! `IS DISTINCT FROM` stays, because structs are right for it. A row that is compared with one of another
-//! length, or with a scalar subquery, stays as it is and is refused. An order comparison may compute a value
+//! length stays as it is and is refused. An order comparison may compute a value
 //! twice.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem, SetExpr,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr,
     TableAliasColumnDef, TableFactor, UnaryOperator, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use crate::statement::counted_sets::name_repeated;
 use crate::walk::{Tree, visit_mut};
 
 /// The replacement of a row before IN. It is true if the comparison with a row of the subquery is true, and
 /// NULL if one is NULL and none is true.
 const AMONG_ROWS: &str = "true IN (SELECT true FROM (SELECT 1) AS __rows)";
+
+/// The replacement of a row beside a subquery that returns one row.
+const OF_ROW: &str = "(SELECT true FROM (SELECT 1) AS __rows)";
 
 /// Replaces comparisons of rows, the innermost first.
 pub(crate) fn compare<T: Tree>(statement: &mut T) {
@@ -43,7 +47,16 @@ impl VisitorMut for RowValues {
 /// Returns the comparison by values, if the expression compares rows of equal length.
 fn compared(expr: &mut Expr) -> Option<Expr> {
     match expr {
-        Expr::BinaryOp { left, op, right } => by_values(&values(left)?, op, &values(right)?),
+        Expr::BinaryOp { left, op, right } => match right.as_mut() {
+            Expr::Subquery(subquery) => {
+                let row = values(left)?;
+                let mut of_row = parsed(OF_ROW)?;
+                let Expr::Subquery(template) = &mut of_row else { return None };
+                with_rows(template, &row, op, subquery)?;
+                Some(of_row)
+            }
+            right => by_values(&values(left)?, op, &values(right)?),
+        },
         Expr::InList { expr, list, negated } => {
             let row = values(expr)?;
             let found = list.iter().map(|other| by_values(&row, &BinaryOperator::Eq, &values(other)?));
@@ -59,28 +72,40 @@ fn compared(expr: &mut Expr) -> Option<Expr> {
         }
         Expr::InSubquery { expr, subquery, negated } => {
             let row = values(expr)?;
-            let columns: Vec<Ident> = (1..=row.len()).map(|at| Ident::new(format!("__value_{at}"))).collect();
-            let theirs: Vec<Expr> = columns.iter().cloned().map(Expr::Identifier).collect();
-            let equal = by_values(&row, &BinaryOperator::Eq, &theirs)?;
-            let mut among = Parser::new(&GenericDialect {})
-                .try_with_sql(AMONG_ROWS)
-                .and_then(|mut it| it.parse_expr())
-                .ok()?;
+            let mut among = parsed(AMONG_ROWS)?;
             let Expr::InSubquery { subquery: template, .. } = &mut among else { return None };
-            let SetExpr::Select(select) = template.body.as_mut() else { return None };
-            let TableFactor::Derived { subquery: rows, alias: Some(alias), .. } =
-                &mut select.from.first_mut()?.relation
-            else {
-                return None;
-            };
-            std::mem::swap(rows, subquery);
-            alias.columns =
-                columns.into_iter().map(|name| TableAliasColumnDef { name, data_type: None }).collect();
-            select.projection = vec![SelectItem::UnnamedExpr(equal)];
+            with_rows(template, &row, &BinaryOperator::Eq, subquery)?;
             Some(negated_if(*negated, Expr::Nested(Box::new(among))))
         }
         _ => None,
     }
+}
+
+fn parsed(sql: &str) -> Option<Expr> {
+    Parser::new(&GenericDialect {}).try_with_sql(sql).and_then(|mut it| it.parse_expr()).ok()
+}
+
+/// Puts a subquery in FROM of the template, which then lists the comparison of a row with each of its rows.
+fn with_rows(
+    template: &mut Query,
+    row: &[Expr],
+    op: &BinaryOperator,
+    subquery: &mut Box<Query>,
+) -> Option<()> {
+    let columns: Vec<Ident> = (1..=row.len()).map(|at| Ident::new(format!("__value_{at}"))).collect();
+    let theirs: Vec<Expr> = columns.iter().cloned().map(Expr::Identifier).collect();
+    let compared = by_values(row, op, &theirs)?;
+    let SetExpr::Select(select) = template.body.as_mut() else { return None };
+    let TableFactor::Derived { subquery: rows, alias: Some(alias), .. } =
+        &mut select.from.first_mut()?.relation
+    else {
+        return None;
+    };
+    std::mem::swap(rows, subquery);
+    name_repeated(&mut rows.body);
+    alias.columns = columns.into_iter().map(|name| TableAliasColumnDef { name, data_type: None }).collect();
+    select.projection = vec![SelectItem::UnnamedExpr(compared)];
+    Some(())
 }
 
 /// Returns the values of a row of two or more.
@@ -168,6 +193,11 @@ mod tests {
                 "(a, b) NOT IN (SELECT c, d FROM t)",
                 "(NOT (true IN (SELECT (a = __value_1 AND b = __value_2) \
                  FROM (SELECT c, d FROM t) AS __rows (__value_1, __value_2))))",
+            ),
+            (
+                "(a, b) < (SELECT 1, 1)",
+                "(SELECT (a < __value_1 OR (a = __value_1 AND (b < __value_2))) \
+                 FROM (SELECT 1, 1 AS \"coscan column 1\") AS __rows (__value_1, __value_2))",
             ),
             ("((a, b) = (c, d)) = x", "((a = c AND b = d)) = x"),
             ("(a, b) = (c, d, e)", "(a, b) = (c, d, e)"),

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::fetch::ordered;
 use super::literals::elements;
+use super::ordered_lists::is_constant;
 use crate::sql::QueryError;
 use crate::sql::ast::{array_subquery, binary, nested, only_column, over_query, parsed};
 
@@ -165,7 +166,8 @@ fn plain(query: &Query) -> Result<Option<Query>, QueryError> {
     if !whole || select.having.is_some() || is_of_rows(expr) {
         return Ok(None);
     }
-    let by = order_of(query).iter().map(|by| ordered(by, select)).collect::<Result<Vec<_>, _>>()?;
+    let mut by = order_of(query).iter().map(|by| ordered(by, select)).collect::<Result<Vec<_>, _>>()?;
+    by.retain(|by| !is_constant(by));
     let mut select = Select::clone(select);
     select.projection = vec![SelectItem::UnnamedExpr(parsed(&format!("array_agg({expr} {})", listed(&by)))?)];
     let body = Box::new(SetExpr::Select(Box::new(select)));

@@ -17,6 +17,7 @@ use super::{arrays, casts, fetch, operators, ordered_lists, rows, sample};
 use crate::sql::QueryError;
 use crate::sql::ast::{binary, call, cast, has_parameter, is_outer, is_parameter, literal, nested, text};
 use crate::sql::functions::with_backslashes;
+use crate::sql::parsable::READ_AS_QUERY;
 
 /// Names of the only collation, the order of bytes.
 const BY_BYTES: [&str; 4] = ["c", "posix", "ucs_basic", "default"];
@@ -54,6 +55,9 @@ impl VisitorMut for Forms {
     type Break = QueryError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
+        query
+            .with
+            .take_if(|with| with.cte_tables.iter().all(|table| table.alias.name.value == READ_AS_QUERY));
         casts::tell_apart(query);
         if let SetExpr::Values(values) = query.body.as_mut() {
             with_types(values);
@@ -120,6 +124,9 @@ impl VisitorMut for Forms {
             Ok(Some(other)) => *expr = other,
             Ok(None) => {}
             Err(error) => return ControlFlow::Break(error),
+        }
+        if let Expr::Function(function) = expr {
+            ordered_lists::without_constants(function);
         }
         ControlFlow::Continue(())
     }

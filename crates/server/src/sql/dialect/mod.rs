@@ -8,6 +8,8 @@
 //! | `casts` | aggregates and keys that differ only in casts |
 //! | `calls` | calls of functions with other names, arguments or types |
 //! | `names` | PostgreSQL's names for columns without a name; several columns with equal names |
+//! | `lateral` | names of columns of subqueries with LATERAL |
+//! | `refused` | clauses that PostgreSQL refuses |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
 //! | `rows` | functions that return rows |
 //! | `json` | functions that make JSON |
@@ -42,6 +44,7 @@ mod fetch;
 mod forms;
 mod interval;
 mod json;
+mod lateral;
 mod literals;
 mod names;
 mod numbers;
@@ -49,6 +52,7 @@ mod operators;
 mod ordered_lists;
 mod outer_aggregates;
 mod plain_texts;
+mod refused;
 mod rows;
 mod sample;
 mod typed;
@@ -130,9 +134,11 @@ fn translate_ast(ast: &mut Ast) -> Result<(), QueryError> {
         let parsed = Parser::parse_sql(&PostgreSqlDialect {}, &listing).map_err(DataFusionError::from)?;
         parsed.into_iter().for_each(|query| *ast = query);
     }
+    refused::check(&*ast)?;
     // Names come from the original text.
     match ast {
         Ast::Query(query) => names::name_columns(query),
+        Ast::CreateView(view) => names::name_columns(&mut view.query),
         Ast::Set(set) => {
             if let Set::SetTimeZone { value, .. } = set {
                 let zone = text(value).map_or_else(|| value.to_string(), str::to_owned);

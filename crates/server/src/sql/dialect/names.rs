@@ -14,11 +14,12 @@ use std::ops::ControlFlow;
 use coscan_upstream::REPEATED as MARK;
 use coscan_upstream::walk::visit_expressions;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Distinct, Expr, Ident, OrderBy, OrderByExpr,
-    OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, TimezoneInfo,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Distinct, Expr, GroupByExpr, Ident, OrderBy,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, TimezoneInfo,
     TrimWhereField,
 };
 
+use super::lateral;
 use crate::sql::ast::{folded, is_all, number};
 
 /// Names the columns of a query.
@@ -33,10 +34,16 @@ pub(super) fn name_columns(query: &mut Query) {
 
 /// Names the columns of a subquery.
 fn name_inner(query: &mut Query) {
+    name_parts(query, false);
+}
+
+/// Names the columns of a subquery. With `keeps`, columns with a name keep it beside `*`.
+fn name_parts(query: &mut Query, keeps: bool) {
     if let Some(with) = &mut query.with {
-        with.cte_tables.iter_mut().for_each(|table| name_inner(&mut table.query));
+        let recursive = with.recursive;
+        with.cte_tables.iter_mut().for_each(|table| name_parts(&mut table.query, recursive));
     }
-    body(&mut query.body, query.order_by.as_mut());
+    body(&mut query.body, query.order_by.as_mut(), keeps);
 }
 
 /// The names of the columns of a query that have no name in its text, by their places. Rewrites of the query may change
@@ -84,13 +91,14 @@ fn first_select(of: &mut SetExpr) -> Option<&mut Select> {
     }
 }
 
-fn body(of: &mut SetExpr, order: Option<&mut OrderBy>) {
+/// Names the columns of a part of a query. Those of branches keep their names, because ORDER BY refers to them.
+fn body(of: &mut SetExpr, order: Option<&mut OrderBy>, keeps: bool) {
     match of {
-        SetExpr::Select(of) => select(of, order),
-        SetExpr::Query(query) => name_inner(query),
+        SetExpr::Select(of) => select(of, order, keeps),
+        SetExpr::Query(query) => name_parts(query, keeps),
         SetExpr::SetOperation { left, right, .. } => {
-            body(left, None);
-            body(right, None);
+            body(left, None, true);
+            body(right, None, true);
         }
         _ => {}
     }
@@ -123,13 +131,19 @@ fn keep_from_order(select: &mut Select, order: &mut [OrderByExpr]) {
     }
 }
 
-fn select(select: &mut Select, order: Option<&mut OrderBy>) {
+fn select(select: &mut Select, order: Option<&mut OrderBy>, keeps: bool) {
     select.from.iter_mut().for_each(table);
     let mut order = match order.map(|order| &mut order.kind) {
         Some(OrderByKind::Expressions(by)) => by.iter_mut().map(|by| &mut by.expr).collect(),
         _ => Vec::new(),
     };
     let all = select.projection.iter().any(is_all);
+    // Other clauses may read the names of columns.
+    let is_read = keeps
+        || !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty())
+        || select.having.is_some()
+        || select.qualify.is_some()
+        || matches!(select.distinct, Some(Distinct::On(_)));
     let mut seen = HashSet::new();
     // Names that ORDER BY can use only in PostgreSQL, with the positions of their columns.
     let mut only_here: Vec<(String, usize)> = Vec::new();
@@ -147,6 +161,17 @@ fn select(select: &mut Select, order: Option<&mut OrderBy>) {
         };
         let first = seen.insert(name.clone());
         let stays = first && (named.is_some() || (column && !all));
+        if let Some(alias) = &named
+            && all
+            && !is_read
+        {
+            // `*` may have a column of this name.
+            let other = Ident::with_quote('"', format!("{name}{MARK}{}", at + 1));
+            let is_it = |by: &Expr| matches!(by, Expr::Identifier(by) if folded(by) == folded(alias));
+            order.iter_mut().filter(|by| is_it(by)).for_each(|by| **by = Expr::Identifier(other.clone()));
+            *item = SelectItem::ExprWithAlias { expr, alias: other };
+            continue;
+        }
         if stays || (named.is_some() && all) {
             continue;
         }
@@ -181,13 +206,18 @@ fn table(of: &mut TableWithJoins) {
 
 fn factor(of: &mut TableFactor) {
     match of {
-        TableFactor::Derived { subquery, .. } => name_inner(subquery),
+        TableFactor::Derived { lateral, subquery, alias, .. } => {
+            name_parts(subquery, alias.is_none());
+            if *lateral {
+                lateral::with_columns(subquery);
+            }
+        }
         TableFactor::NestedJoin { table_with_joins, .. } => table(table_with_joins),
         _ => {}
     }
 }
 
-fn column_name(expr: &Expr) -> Option<String> {
+pub(super) fn column_name(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Identifier(name) => Some(folded(name)),
         Expr::CompoundIdentifier(path) => path.last().map(folded),
@@ -280,6 +310,7 @@ fn of_subquery(body: &SetExpr) -> Option<Figure> {
         },
         SetExpr::Query(query) => of_subquery(&query.body),
         SetExpr::SetOperation { left, .. } => of_subquery(left),
+        SetExpr::Values(_) => Some(Figure::strong("column1")),
         _ => None,
     }
 }
@@ -388,6 +419,15 @@ mod tests {
             ("SELECT id::text FROM t ORDER BY id", "SELECT id::TEXT AS \"id|1\" FROM t ORDER BY 1"),
             ("SELECT id::text FROM t ORDER BY t.id", "SELECT id::TEXT AS \"id|1\" FROM t ORDER BY t.id"),
             ("SELECT *, id FROM t", "SELECT *, id AS \"id|2\" FROM t"),
+            ("SELECT *, 1 AS a FROM t ORDER BY a", "SELECT *, 1 AS \"a|2\" FROM t ORDER BY \"a|2\""),
+            (
+                "SELECT *, 1 AS a FROM t UNION ALL SELECT *, 2 AS a FROM t ORDER BY a",
+                "SELECT *, 1 AS a FROM t UNION ALL SELECT *, 2 AS a FROM t ORDER BY a",
+            ),
+            (
+                "SELECT s.a FROM t, LATERAL (SELECT t.a) AS s",
+                "SELECT s.a FROM t, LATERAL (SELECT t.a AS \"a\") AS s",
+            ),
             (
                 "SELECT DISTINCT upper(a) FROM t ORDER BY upper(a)",
                 "SELECT DISTINCT upper(a) AS \"upper\" FROM t ORDER BY 1",

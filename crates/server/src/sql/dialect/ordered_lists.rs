@@ -39,6 +39,23 @@ pub(super) fn order_lists(select: &mut Select) {
     debug_assert!(changed);
 }
 
+/// Removes constants from the order of an aggregate. The query engine takes them for positions.
+pub(super) fn without_constants(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    list.clauses.retain_mut(|clause| match clause {
+        FunctionArgumentClause::OrderBy(order) => {
+            order.retain(|by| !is_constant(by));
+            !order.is_empty()
+        }
+        _ => true,
+    });
+}
+
+/// Returns whether an order is by a constant, which is none.
+pub(super) fn is_constant(by: &OrderByExpr) -> bool {
+    matches!(&by.expr, Expr::Value(ValueWithSpan { value, .. }) if !matches!(value, Value::Placeholder(_)))
+}
+
 /// The visitor that changes the aggregates of one query.
 struct Lists {
     order: Vec<OrderByExpr>,

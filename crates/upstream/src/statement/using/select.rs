@@ -39,17 +39,15 @@ impl Mender<'_> {
         let mut first = table.clone();
         if recursive && let SetExpr::SetOperation { left, right, .. } = table.query.body.as_mut() {
             self.body(left)?;
-            // The other side reads the columns of the first side.
+            // The other side, and the query, read the columns of the first side.
             first.query.body = left.clone();
             self.tables.push(first);
-            let done = self.body(right);
-            self.tables.pop();
-            done?;
+            self.body(right)
         } else {
             self.query(&mut table.query)?;
+            self.tables.push(table.clone());
+            Ok(())
         }
-        self.tables.push(table.clone());
-        Ok(())
     }
 
     fn body(&mut self, body: &mut SetExpr) -> Result<()> {
