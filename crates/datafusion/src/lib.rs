@@ -53,3 +53,4 @@ pub use stores::requests::{StoreRequests, store_requests};
 pub use stores::{EnvironmentStores, SharedStores, store_for, store_with};
 pub use table::lake::folder_url;
 pub use table::listing::table_files;
+pub use table::uuids::{as_uuid, is_uuid};

@@ -8,6 +8,7 @@
 //!   ([`super::schema`]).
 //! - Two columns of one name in a file are an error.
 //! - Times with a zone are in UTC.
+//! - UUIDs are marked ([`uuids`]).
 //! - Statistics and orders are those that footers prove ([`file_statistics`]), in the types of the table.
 //!
 //! It does not write. `SessionContext::register_parquet` does not ask a session for its formats, and uses
@@ -46,6 +47,7 @@ use super::intervals;
 use super::promotion::first_twice;
 use super::schema::{Merged, check_names, check_nulls, merged};
 use super::statistics::{in_types_of, in_types_of_file};
+use super::uuids;
 use crate::error::panic_text;
 use crate::file::decoding::Int96;
 use crate::file::footers::{metadata, with_footers};
@@ -147,6 +149,9 @@ impl ParquetFiles {
         }
         if self.options.global.skip_metadata {
             schema = without_metadata(&schema);
+        }
+        if let Some(marked) = uuids::marked(&schema, about.schema_descr()) {
+            schema = marked;
         }
         let schema = Arc::new(schema);
         *lock(&self.last_schema) = Some((footer, Arc::clone(&schema)));

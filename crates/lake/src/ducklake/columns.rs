@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use coscan_datafusion::as_uuid;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
 use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err};
 
@@ -91,7 +92,12 @@ impl Columns {
 
     /// The columns as queries see them.
     pub(super) fn fields_of_queries(&self) -> Vec<FieldRef> {
-        let plain = |column: &Column| Arc::new(column.field.as_ref().clone().with_metadata(HashMap::new()));
+        let plain = |column: &Column| {
+            let field = column.field.as_ref().clone().with_metadata(HashMap::new());
+            // Other bytes have no fixed size.
+            let is_uuid = *field.data_type() == DataType::FixedSizeBinary(16);
+            Arc::new(if is_uuid { as_uuid(field) } else { field })
+        };
         self.all.iter().map(plain).collect()
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use coscan_datafusion::as_uuid;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{Result, ScalarValue, not_impl_err};
 
@@ -20,7 +21,11 @@ pub(super) fn column(field: &metadata::Field) -> Result<FieldRef> {
         DataType::Binary => DataType::BinaryView,
         nested => nested,
     };
-    Ok(with_id(&field.name, field.id, read, field.required))
+    let column = with_id(&field.name, field.id, read, field.required);
+    Ok(match &field.data_type {
+        Type::Primitive(name) if name == "uuid" => Arc::new(as_uuid(column.as_ref().clone())),
+        _ => column,
+    })
 }
 
 fn with_id(name: &str, id: i32, data_type: DataType, required: bool) -> FieldRef {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use coscan_datafusion::{as_uuid, is_uuid};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err, not_impl_err, plan_err};
 use datafusion::datasource::listing::PartitionedFile;
@@ -317,7 +318,8 @@ fn snapshot_of(
 
 /// A column as queries see it.
 fn without_id(field: &FieldRef) -> FieldRef {
-    Arc::new(field.as_ref().clone().with_metadata(HashMap::new()))
+    let plain = field.as_ref().clone().with_metadata(HashMap::new());
+    Arc::new(if is_uuid(field) { as_uuid(plain) } else { plain })
 }
 
 /// The layout of files with constants for these columns.

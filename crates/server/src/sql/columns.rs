@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coscan_datafusion::is_uuid;
 use datafusion::arrow::array::{Int32Array, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::catalog::TableProvider;
@@ -177,7 +178,7 @@ pub(super) fn type_names(data_type: &DataType) -> (String, String) {
 
 /// A column's type as a person reads it: with its digits, and without `without time zone`.
 pub(crate) fn type_shown(field: &Field) -> String {
-    if let Some(of) = type_of_texts(field) {
+    if let Some(of) = type_of_texts(field).or_else(|| is_uuid(field).then_some(Type::UUID)) {
         return of.name().to_owned();
     }
     match field.data_type() {

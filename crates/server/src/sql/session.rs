@@ -32,7 +32,7 @@ use super::again::Execution;
 use super::attempt::Attempt;
 use super::bounded::{BoundConstants, BoundOperators, Room};
 use super::catalog::catalogs;
-use super::dialect::{Averages, Typed, translated};
+use super::dialect::{Averages, StoredUuids, Typed, translated};
 use super::functions::{OwnFunctions, ReaderFunctions};
 use super::memory::UserPool;
 use super::missing::{if_small, with_arguments};
@@ -212,7 +212,8 @@ impl SessionBase {
             .with_type_planner(Arc::new(CatalogTypes))
             .with_analyzer_rule(Arc::new(ReaderFunctions(own.clone())))
             .with_analyzer_rule(Arc::new(Typed))
-            .with_optimizer_rule(Arc::new(Averages));
+            .with_optimizer_rule(Arc::new(Averages))
+            .with_optimizer_rule(Arc::new(StoredUuids));
         if self.bounds_expressions {
             state = state
                 .with_analyzer_rule(Arc::new(BoundOperators(room.clone())))

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use arrow_pg::datatypes::field_into_pg_type;
 use bytes::{BufMut, BytesMut};
+use coscan_datafusion::is_uuid;
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray, StringBuilder};
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -66,6 +67,10 @@ pub(crate) fn is_json(field: &Field) -> bool {
 pub(crate) fn told_type(field: &Field) -> Result<Type> {
     if let Some(of) = type_of_texts(field).filter(|_| field.data_type().is_string()) {
         return Ok(of);
+    }
+    // A statement reads a text of these bytes.
+    if is_uuid(field) {
+        return Ok(Type::UUID);
     }
     Ok(match field.data_type() {
         // PostgreSQL resolves values of unknown type in the same way.

@@ -1,4 +1,4 @@
-//! Text constants in lists, in BETWEEN and in CASE, which have the type of the first operand in PostgreSQL.
+//! Text constants and parameters in lists, in BETWEEN and in CASE, which have the type of the first operand in PostgreSQL.
 //!
 //! The query engine converts them beside numbers and times, but not beside truth values, and takes a uuid for its text.
 
@@ -9,6 +9,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, Case, Expr, ExprSchemable, LogicalPlan, cast};
 
 use super::each::with_each;
+use crate::sql::arguments::type_of;
 use crate::sql::functions::in_form_of;
 use crate::values::type_of_texts;
 
@@ -36,7 +37,11 @@ fn convert<'a>(constants: impl Iterator<Item = &'a mut Expr>, operand: &Expr, sc
     let Ok((_, field)) = operand.to_field(schema) else { return false };
     let mut changed = false;
     for constant in constants {
-        let is_text = matches!(&*constant, Expr::Literal(value, _) if value.try_as_str().flatten().is_some());
+        let is_text = match &*constant {
+            Expr::Literal(value, _) => value.try_as_str().flatten().is_some(),
+            Expr::Placeholder(parameter) => type_of(parameter).is_some_and(DataType::is_string),
+            _ => false,
+        };
         let typed = match type_of_texts(&field) {
             _ if !is_text => None,
             Some(of) => in_form_of(&of, constant),

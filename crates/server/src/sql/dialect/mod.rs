@@ -20,6 +20,7 @@
 //! | `sample` | TABLESAMPLE |
 //! | `bytes` | bytes written as text |
 //! | `unions` | text constants in UNION |
+//! | `uuids` | columns of files that are uuids |
 //! | `constants` | text constants in lists, in BETWEEN and in CASE |
 //! | `date_sums` | sums of dates and intervals in the result |
 //! | `ordered_lists` | lists of the rows of an ordered subquery |
@@ -30,6 +31,7 @@
 //!
 //! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `ordered_lists`, `rows` and
 //! `sample`. `numbers` plans expressions.
+//! `uuids` plans tables.
 //! `typed`, `averages`, `unions`, `constants`, `date_sums`, `whole_rows` and `plain_texts` change the plan, where all types are known.
 
 mod arrays;
@@ -57,6 +59,7 @@ mod rows;
 mod sample;
 mod typed;
 mod unions;
+mod uuids;
 mod whole_rows;
 
 use std::ops::ControlFlow;
@@ -82,6 +85,7 @@ pub(crate) use outer_aggregates::check_outer_aggregates;
 pub(crate) use plain_texts::with_plain_texts;
 pub(crate) use typed::Typed;
 pub(crate) use unions::with_typed_constants;
+pub(crate) use uuids::{StoredUuids, Uuids};
 pub(crate) use whole_rows::{with_records, with_rows_for};
 
 use super::ast::{folded, literal, text};

@@ -95,7 +95,10 @@ pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};
 pub(crate) use numeric::{SCALE_MAX, product, quotient, rint};
 pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(super) use syntax::with_syntax;
-pub(crate) use text::{identifier as quoted_name, in_form_of, with_backslashes};
+pub(crate) use text::{
+    OF_BYTES as UUID_OF_BYTES, bytes_of_uuid, identifier as quoted_name, in_form_of, uuid_of_bytes,
+    with_backslashes,
+};
 pub(crate) use time::in_zone;
 pub(crate) use told_apart::TOLD_APART;
 pub(crate) use written::{text, texts_of_list};

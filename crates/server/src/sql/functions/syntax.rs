@@ -20,7 +20,7 @@ use super::text::in_form_of;
 use super::{any, arrays, json, whole_days};
 use crate::sql::QueryError;
 use crate::sql::arguments::{bound, is_untyped};
-use crate::sql::dialect::Numbers;
+use crate::sql::dialect::{Numbers, Uuids};
 use crate::sql::parameter_types::{beside, of_both};
 use crate::values::type_of_texts;
 
@@ -28,7 +28,10 @@ use crate::values::type_of_texts;
 pub(crate) fn with_syntax(state: SessionState) -> SessionState {
     let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Postgres::new()), Arc::new(Numbers)];
     planners.extend_from_slice(state.expr_planners());
-    SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build()
+    SessionStateBuilder::new_from_existing(state)
+        .with_expr_planners(planners)
+        .with_relation_planners(vec![Arc::new(Uuids)])
+        .build()
 }
 
 #[derive(Debug)]
@@ -182,7 +185,8 @@ fn type_of_unknown(
     }
 }
 
-/// Brings a text constant beside a value with a type of its own into the form of that type: `id = 'A0EE...'` for a uuid.
+/// Brings a text constant or a parameter beside a value with a type of its own into the form of that type:
+/// `id = 'A0EE...'` for a uuid.
 fn with_typed_text(expr: &mut RawBinaryExpr, schema: &DFSchema) {
     if !is_comparison(&expr.op) {
         return;
@@ -194,8 +198,8 @@ fn with_typed_text(expr: &mut RawBinaryExpr, schema: &DFSchema) {
         (None, Some(of)) => (of, &mut expr.left),
         _ => return,
     };
-    if text_of(constant).is_some()
-        && let Some(text) = in_form_of(&of, constant)
+    if (text_of(constant).is_some() || is_untyped(constant))
+        && let Some(text) = in_form_of(&of, &bound(constant, DataType::Utf8))
     {
         *constant = text;
     }

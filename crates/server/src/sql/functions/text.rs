@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, Int32Array, StringArray};
+use datafusion::arrow::array::{Array, AsArray, Int32Array, StringArray, StringBuilder};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err, plan_err};
 use datafusion::functions_nested::string::array_to_string_udf;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -53,6 +53,50 @@ pub(crate) fn in_form_of(of: &Type, text: &Expr) -> Option<Expr> {
 }
 
 const UUID: Function = Function { name: "uuid_text", takes: one, gives: TEXT, compute: uuids };
+
+/// The name of the function of the texts of identifiers that are bytes.
+pub(crate) const OF_BYTES: &str = "uuid_of_bytes";
+
+/// The function of the texts of identifiers that are bytes.
+pub(crate) fn uuid_of_bytes() -> ScalarUDF {
+    Function { name: OF_BYTES, takes: bytes_only, gives: TEXT, compute: texts_of_bytes }.immutable_of("uuid")
+}
+
+fn bytes_only(_: &[DataType]) -> Result<Vec<DataType>> {
+    Ok(vec![DataType::FixedSizeBinary(UUID_SIZE)])
+}
+
+/// The bytes of an identifier.
+const UUID_SIZE: i32 = 16;
+
+/// The bytes of an identifier, if this is its text in PostgreSQL's form. The order of such texts is that of the bytes.
+pub(crate) fn bytes_of_uuid(text: &str) -> Option<ScalarValue> {
+    uuid(text).filter(|written| written == text)?;
+    let number = u128::from_str_radix(&text.replace('-', ""), 16).ok()?;
+    Some(ScalarValue::FixedSizeBinary(UUID_SIZE, Some(number.to_be_bytes().to_vec())))
+}
+
+fn texts_of_bytes(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let bytes = args.args[0].to_array(args.number_rows)?;
+    let mut texts = StringBuilder::with_capacity(bytes.len(), bytes.len() * 36);
+    for value in bytes.as_fixed_size_binary() {
+        texts.append_option(value.map(text_of_uuid));
+    }
+    Ok(ColumnarValue::Array(Arc::new(texts.finish())))
+}
+
+fn text_of_uuid(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
+    text
+}
 
 fn size(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
@@ -184,7 +228,7 @@ fn nulls(args: &ScalarFunctionArgs, null: bool) -> Result<ColumnarValue> {
 
 pub(super) fn register(context: &SessionContext) {
     FUNCTIONS.into_iter().for_each(|function| context.register_udf(function.immutable()));
-    context.register_udf(uuid_text());
+    [uuid_text(), uuid_of_bytes()].into_iter().for_each(|function| context.register_udf(function));
     let of_arrays = array_to_string_udf();
     for (name, kind) in [("format", Kind::Format), ("pg_array_to_string", Kind::Array(of_arrays))] {
         context.register_udf(ScalarUDF::from(Text { name, kind, signature: anything() }));

@@ -12,6 +12,10 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, pin_mut};
 use parquet::arrow::ArrowWriter;
+use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use tokio_postgres::types::Type;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 fn first(messages: &[SimpleQueryMessage]) -> Option<&str> {
@@ -414,6 +418,52 @@ async fn a_file_that_was_replaced_is_read_anew() {
         let sql = format!("SELECT count(*), {column} FROM t WHERE id % 2 = {}", round % 2);
         assert_eq!(counted(&sql).await, Ok((rows + 1 - round % 2) / 2), "round {round}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn uuids_of_files_have_their_type() {
+    let world = World::with(|config, folder| {
+        let path = folder.join("u.parquet");
+        let message = "message m { REQUIRED FIXED_LEN_BYTE_ARRAY (16) id (UUID); }";
+        let schema = Arc::new(parse_message_type(message).unwrap());
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+        for digit in [0x11, 0xaa] {
+            let mut group = writer.next_row_group().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            let values = [FixedLenByteArray::from(vec![digit; 16])];
+            column.typed::<FixedLenByteArrayType>().write_batch(&values, None, None).unwrap();
+            column.close().unwrap();
+            group.close().unwrap();
+        }
+        writer.close().unwrap();
+        config.set("table", &format!("u={}", path.display())).unwrap();
+    })
+    .await;
+    let client = world.client().await;
+    let prepared = client.prepare("SELECT id FROM u WHERE id = $1").await.unwrap();
+    assert_eq!((prepared.params(), prepared.columns()[0].type_()), (&[Type::UUID][..], &Type::UUID));
+    for (sql, expected) in [
+        ("SELECT max(id::text) FROM u", "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"),
+        (
+            "SELECT id FROM u WHERE id = 'AAAAAAAA-aaaa-aaaa-aaaa-aaaaaaaaaaaa'",
+            "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa",
+        ),
+        (
+            "SELECT x.id FROM u AS x JOIN u AS y USING (id) WHERE x.id < '20000000-0000-0000-0000-000000000000'",
+            "11111111-1111-1111-1111-111111111111",
+        ),
+        (
+            "SELECT count(*) FROM u WHERE id IN ('{11111111111111111111111111111111}', '00000000-0000-0000-0000-000000000000')",
+            "1",
+        ),
+        ("SELECT data_type FROM information_schema.columns WHERE table_name = 'u'", "uuid"),
+        ("WITH u AS (SELECT 1 AS id) SELECT id FROM u", "1"),
+    ] {
+        assert_eq!(first(&client.simple_query(sql).await.unwrap()), Some(expected), "{sql}");
+    }
+    let wrong = client.simple_query("SELECT id FROM u WHERE id = 'x'").await.unwrap_err();
+    assert_eq!(code(&wrong), "22P02");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
