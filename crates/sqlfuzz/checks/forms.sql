@@ -128,6 +128,9 @@ SELECT make_date(2013, 7, 15)
 SELECT isfinite(date '2020-01-01')
 -- refused
 SELECT 'infinity'::timestamp
+SELECT now() < 'infinity', date '2024-01-01' > '-infinity', timestamp '2024-01-01' = date 'infinity'
+SELECT at, at BETWEEN '-infinity' AND 'infinity', at IN ('infinity'), at >= timestamp '-infinity' FROM (VALUES (timestamp '2024-01-01'), (NULL)) t(at)
+SELECT d FROM (VALUES (date '2024-01-01'), (NULL), (date '9999-12-31')) t(d) WHERE coalesce(d, 'infinity'::date) > '2024-06-01'
 SELECT 'infinity'::float8
 SELECT timestamp 'epoch'
 SELECT date 'tomorrow' - date 'today'

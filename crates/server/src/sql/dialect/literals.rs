@@ -12,6 +12,7 @@ use datafusion::functions::datetime::{current_date, now};
 use datafusion::logical_expr::{Expr, cast, lit};
 
 use super::bytes::bytea;
+use super::infinite::is_infinite;
 use super::interval::in_words;
 use crate::sql::QueryError;
 use crate::sql::functions::in_zone;
@@ -38,6 +39,12 @@ pub(super) fn read(
                 false => format!("malformed array literal: \"{text}\""),
             };
             Err(DataFusionError::External(Box::new(QueryError::other("22P02", text))))
+        }
+        DataType::Timestamp(..) | DataType::Date32 if !may_be_wrong && is_infinite(text) => {
+            let text = format!(
+                "the time \"{text}\" is supported in comparisons only: elsewhere write a late time such as '9999-12-31'"
+            );
+            Err(DataFusionError::External(Box::new(QueryError::unsupported(text))))
         }
         DataType::Timestamp(..) if !may_be_wrong && has_unknown_end(text) => {
             let text = format!("invalid input syntax for type timestamp: \"{text}\"");

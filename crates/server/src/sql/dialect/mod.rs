@@ -11,9 +11,10 @@
 //! | `lateral` | names of columns of subqueries with LATERAL |
 //! | `refused` | clauses that PostgreSQL refuses |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
+//! | `infinite` | infinite times in comparisons |
 //! | `rows` | functions that return rows |
 //! | `json` | functions that make JSON |
-//! | `typed` | casts and calls that depend on types; it calls `literals` |
+//! | `typed` | casts and calls that depend on types; it calls `literals` and `infinite` |
 //! | `numbers` | division and multiplication of decimals |
 //! | `averages` | averages of decimals |
 //! | `operators` | operators that are functions, slices of arrays |
@@ -44,6 +45,7 @@ mod date_sums;
 mod each;
 mod fetch;
 mod forms;
+mod infinite;
 mod interval;
 mod json;
 mod lateral;

@@ -1,6 +1,7 @@
 //! Casts and calls whose meaning differs in PostgreSQL for some types.
 //!
 //! - Casts of texts to times, arrays and other values, in forms that the query engine does not read (`literals`).
+//! - Infinite times are bounds of comparisons (`infinite`).
 //! - Casts of fractions to integers round in PostgreSQL and truncate in the query engine. Floating-point numbers round
 //!   halves to even ones.
 //! - Casts of times, numbers, lists and others to text have PostgreSQL's form.
@@ -28,7 +29,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::calls::is_within_hours;
 use super::date_sums::{as_timestamp, is_date_sum};
-use super::literals;
+use super::{infinite, literals};
 use crate::sql::QueryError;
 use crate::sql::functions::{
     CLOCK_PART, calendar, clock, in_zone, interval_microseconds, interval_of_text, part_of_interval, rint,
@@ -59,7 +60,8 @@ impl AnalyzerRule for Typed {
             let sorts = matches!(node, LogicalPlan::Sort(_));
             node.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let mut changed = expr.transform_up(|expr| replaced(expr, &schema, config))?;
+                let mut changed = infinite::in_comparisons(expr)?
+                    .transform_data(|expr| expr.transform_up(|expr| replaced(expr, &schema, config)))?;
                 if sorts && is_interval(&changed.data, &schema) {
                     changed = Transformed::yes(length(changed.data));
                 }
