@@ -61,10 +61,12 @@ SELECT 5.5 % 0
 SELECT row_to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t
 SELECT to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t
 SELECT json_agg(t) FROM (SELECT 1 AS a, 'x' AS b) t
--- refused
 SELECT t FROM (SELECT 1 AS a, 'x' AS b) t
--- refused
-SELECT count(t) FROM (SELECT 1 AS a, 'x' AS b) t
+SELECT count(t), count(DISTINCT t) FROM (SELECT 1 AS a, 'x' AS b) t
+SELECT t.x, t, t::text, t IS NULL, t IS NOT NULL, (t).y FROM (VALUES (1, 'x,y'), (2, NULL), (NULL, NULL)) t(x, y) ORDER BY x
+SELECT t, count(*) FROM (VALUES (1, 'x'), (1, 'x'), (2, 'y')) t(x, y) GROUP BY t ORDER BY t
+SELECT a.x, b, row_to_json(b), b IS NULL, (b).y FROM (VALUES (1), (2)) a(x) LEFT JOIN (VALUES (1, 'y')) b(x, y) ON b.x = a.x ORDER BY a.x
+SELECT a.x, count(b), json_agg(b) FILTER (WHERE b.x IS NOT NULL) FROM (VALUES (1), (2)) a(x) LEFT JOIN (VALUES (1, 'y')) b(x, y) ON b.x = a.x GROUP BY a.x ORDER BY a.x
 -- refused
 SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) FROM (VALUES (1),(2),(3)) t(x)
 SELECT sum(x) OVER (ORDER BY x GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES (1),(2),(3)) t(x)

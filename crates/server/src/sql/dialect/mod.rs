@@ -25,7 +25,7 @@
 //! | `constants` | text constants in lists, in BETWEEN and in CASE |
 //! | `date_sums` | sums of dates and intervals in the result |
 //! | `ordered_lists` | lists of the rows of an ordered subquery |
-//! | `whole_rows` | whole rows as JSON; the value of a function in FROM |
+//! | `whole_rows` | whole rows as records and as JSON; the value of a function in FROM |
 //! | `plain_texts` | casts of JSON and of uuids to text |
 //! | `each` | calls such a change for each expression of a plan |
 //! | `outer_aggregates` | aggregates of columns of the query around a subquery |

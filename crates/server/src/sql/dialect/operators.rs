@@ -41,7 +41,14 @@ pub(super) fn replaced(expr: &mut Expr) -> Option<Expr> {
             },
             _ => None,
         },
-        Expr::CompoundFieldAccess { access_chain, .. } => {
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            // `(t).a` is a column of the table t, or a field of the column t.
+            if let (Expr::Nested(of), [AccessExpr::Dot(Expr::Identifier(field))]) =
+                (root.as_ref(), &access_chain[..])
+                && let Expr::Identifier(row) = of.as_ref()
+            {
+                return Some(Expr::CompoundIdentifier(vec![row.clone(), field.clone()]));
+            }
             for access in access_chain {
                 match access {
                     // The query engine counts negative places from the end.

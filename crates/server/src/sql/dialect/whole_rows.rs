@@ -1,11 +1,12 @@
-//! Whole rows: `row_to_json(t)`, `json_agg(t)`, and `e` in `SELECT e FROM json_array_elements(..) e`.
+//! Whole rows: `SELECT t FROM t`, `count(t)`, `row_to_json(t)`, and `e` in `SELECT e FROM json_array_elements(..) e`.
 //!
 //! A name means a column first, and a table of FROM if there is no such column. Whether there is one is known when a
 //! statement was planned without success.
 //! - The name of a function that returns values means its value. It becomes `e.value` in the query that has the function,
 //!   and in queries within that.
-//! - The name of another table becomes `t.*` in the functions that make JSON, which the planner keeps as it is, and `t.*`
-//!   becomes a record of its columns in the plan.
+//! - The name of another table becomes `t.*` in the functions that make JSON, and a function of `t.*` elsewhere. The
+//!   planner keeps these, and they become a record of the table's columns in the plan.
+//! - Beside an outer join, a column of the table that is never NULL tells whether there is a row.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +14,8 @@ use coscan_upstream::walk::visit_mut;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, DataFusionError, Result, SchemaError, TableReference};
 use datafusion::functions::core::named_struct;
-use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, lit};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, lit, when};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, OrderBy, OrderByKind,
@@ -22,17 +24,17 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::each::with_each;
 use super::ordered_lists::HIDDEN;
-use super::rows::{is_of_elements, value_of};
+use super::rows::{derived, is_of_elements, value_of};
 use crate::sql::QueryError;
-use crate::sql::ast::{folded, is_all, is_outer, number};
-use crate::sql::functions::{AS_JSON, as_json};
+use crate::sql::ast::{folded, function as function_of, is_all, is_outer, number};
+use crate::sql::functions::{AS_JSON, ROW_IS_NOT_NULL, ROW_IS_NULL, WHOLE_ROW, as_json};
 use crate::sql::shown::shown;
 
 /// The statement with whole rows in place of the name that a planner did not find. `None` if it takes none.
 ///
 /// # Errors
 ///
-/// If a row may be missing, because it comes from an outer join.
+/// If a row of an outer join may be missing, beside `*`.
 pub(crate) fn with_rows_for(
     statement: &Statement,
     not_planned: &DataFusionError,
@@ -66,7 +68,7 @@ fn unknown(error: &DataFusionError) -> Option<String> {
 #[derive(Clone)]
 enum Table {
     Whole,
-    /// Its rows may be missing.
+    /// Its rows may be missing, and no column tells it.
     OfOuterJoin,
     /// A function that returns values. The names are its own and that of its column.
     Value([Ident; 2]),
@@ -87,11 +89,14 @@ impl VisitorMut for Rows {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
         // ORDER BY is no part of the SELECT before it.
-        let table = match query.body.as_ref() {
-            SetExpr::Select(select) => self.table(select),
+        let table = match query.body.as_mut() {
+            SetExpr::Select(select) => {
+                tell_missing(select, &self.name);
+                self.table(select)
+            }
             _ => None,
         };
-        if matches!(table, Some(Table::Value(_))) {
+        if table.is_some() {
             order_by_place(query, &self.name);
         }
         self.tables.push(table);
@@ -104,8 +109,9 @@ impl VisitorMut for Rows {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
+        tell_missing(select, &self.name);
         let table = self.table(select);
-        if matches!(table, Some(Table::Value(_))) {
+        if table.is_some() {
             // The column keeps its name.
             for item in &mut select.projection {
                 if let SelectItem::UnnamedExpr(expr) = item
@@ -131,17 +137,28 @@ impl VisitorMut for Rows {
                 *expr = Expr::CompoundIdentifier(path.to_vec());
                 self.any = true;
             }
-        } else if let Expr::Function(function) = expr {
-            // It is called for each argument of the functions that make JSON.
-            let changed = function.name.to_string() == AS_JSON && in_argument(function, &self.name);
-            if changed && matches!(table, Table::OfOuterJoin) {
-                return ControlFlow::Break(QueryError::unsupported(format!(
-                    "a whole row of \"{}\" beside an outer join is not supported: name its columns",
-                    self.name
-                )));
-            }
-            self.any |= changed;
+            return ControlFlow::Continue(());
         }
+        let changed = match expr {
+            // It is called for each argument of the functions that make JSON.
+            Expr::Function(function) if function.name.to_string() == AS_JSON => {
+                in_argument(function, &self.name)
+            }
+            expr => match record_of(expr, &self.name) {
+                Some(record) => {
+                    *expr = record;
+                    true
+                }
+                None => false,
+            },
+        };
+        if changed && matches!(table, Table::OfOuterJoin) {
+            return ControlFlow::Break(QueryError::unsupported(format!(
+                "a whole row of \"{}\" beside an outer join and * is not supported: name the columns instead of *",
+                self.name
+            )));
+        }
+        self.any |= changed;
         ControlFlow::Continue(())
     }
 }
@@ -188,6 +205,67 @@ fn order_by_place(query: &mut Query, name: &str) {
     }
 }
 
+/// The name as a record, or the test whether its values are NULL. `None` for other expressions.
+fn record_of(expr: &Expr, name: &str) -> Option<Expr> {
+    let (function, table) = match expr {
+        Expr::IsNull(of) => (ROW_IS_NULL, named(of, name)?),
+        Expr::IsNotNull(of) => (ROW_IS_NOT_NULL, named(of, name)?),
+        Expr::Identifier(_) => (WHOLE_ROW, named(expr, name)?),
+        _ => return None,
+    };
+    let mut call = function_of(function, Vec::new());
+    if let FunctionArguments::List(list) = &mut call.args {
+        let all = FunctionArgExpr::QualifiedWildcard(ObjectName::from(vec![table.clone()]));
+        list.args.push(FunctionArg::Unnamed(all));
+    }
+    Some(Expr::Function(call))
+}
+
+/// The column that is never NULL in a row that an outer join has found.
+fn present() -> String {
+    format!("{HIDDEN}present")
+}
+
+/// Adds that column to the table of the name beside outer joins, unless `*` would list it.
+fn tell_missing(select: &mut Select, name: &str) {
+    if select.projection.iter().any(is_all) {
+        return;
+    }
+    for from in select.from.iter_mut().filter(|from| from.joins.iter().any(is_outer)) {
+        let joined = from.joins.iter_mut().map(|join| &mut join.relation);
+        for factor in std::iter::once(&mut from.relation).chain(joined) {
+            let table = name_of(factor).filter(|found| folded(found) == name).cloned();
+            if let Some(table) = table.filter(|_| value_of(factor).is_none() && !tells_missing(factor)) {
+                with_present(factor, table);
+            }
+        }
+    }
+}
+
+fn with_present(factor: &mut TableFactor, name: Ident) {
+    let alias = TableAlias { explicit: true, name, columns: Vec::new(), at: None };
+    let sql = format!("SELECT *, true AS \"{}\" FROM whole", present());
+    let Ok(mut marked) = derived(&sql, alias) else { return };
+    if let TableFactor::Derived { lateral, subquery, .. } = &mut marked
+        && let SetExpr::Select(select) = subquery.body.as_mut()
+        && let Some(from) = select.from.first_mut()
+    {
+        *lateral = matches!(factor, TableFactor::Derived { lateral: true, .. });
+        std::mem::swap(&mut from.relation, factor);
+        *factor = marked;
+    }
+}
+
+/// Returns whether a table has the column that tells whether there is a row.
+fn tells_missing(factor: &TableFactor) -> bool {
+    let TableFactor::Derived { subquery, .. } = factor else { return false };
+    let SetExpr::Select(select) = subquery.body.as_ref() else { return false };
+    match select.projection.last() {
+        Some(SelectItem::ExprWithAlias { alias, .. }) => alias.value == present(),
+        _ => false,
+    }
+}
+
 /// Replaces the name as the argument of a function. Returns whether it was there.
 fn in_argument(function: &mut Function, name: &str) -> bool {
     let FunctionArguments::List(list) = &mut function.args else { return false };
@@ -209,7 +287,7 @@ fn table(from: &[TableWithJoins], name: &str) -> Option<Table> {
         let factor = factors.find(|factor| name_of(factor).is_some_and(|found| folded(found) == name))?;
         Some(match value_of(factor) {
             Some(path) => Table::Value(path.map(Ident::clone)),
-            None if is_outer => Table::OfOuterJoin,
+            None if is_outer && !tells_missing(factor) => Table::OfOuterJoin,
             None => Table::Whole,
         })
     })
@@ -231,20 +309,60 @@ pub(crate) fn with_records(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn record_for(expr: PlannedExpr, schema: &DFSchema) -> Result<Transformed<PlannedExpr>> {
+    if let PlannedExpr::ScalarFunction(call) = &expr
+        && let Some(other) = plain_record(call)
+    {
+        return Ok(Transformed::yes(other));
+    }
     #[expect(deprecated, reason = "the planner makes it of `t.*`")]
     let PlannedExpr::Wildcard { qualifier: Some(table), .. } = &expr else {
         return Ok(Transformed::no(expr));
     };
-    Ok(Transformed::yes(record(table, schema)))
+    record(table, schema).map(Transformed::yes)
 }
 
-fn record(table: &TableReference, schema: &DFSchema) -> PlannedExpr {
-    let of_table = schema
-        .iter()
-        .filter(|(qualifier, field)| *qualifier == Some(table) && !field.name().starts_with(HIDDEN));
-    let values = of_table.flat_map(|(qualifier, field)| {
-        let column = PlannedExpr::Column(Column::new(qualifier.cloned(), field.name()));
-        [lit(shown(field.name())), as_json().call(vec![column])]
-    });
-    named_struct().call(values.collect())
+/// The columns of a table as they are in JSON.
+fn record(table: &TableReference, schema: &DFSchema) -> Result<PlannedExpr> {
+    let of_table = || schema.iter().filter(|(qualifier, _)| *qualifier == Some(table));
+    let column = |name: &str| PlannedExpr::Column(Column::new(Some(table.clone()), name));
+    let values = of_table()
+        .filter(|(_, field)| !field.name().starts_with(HIDDEN))
+        .flat_map(|(_, field)| [lit(shown(field.name())), as_json().call(vec![column(field.name())])]);
+    let record = named_struct().call(values.collect());
+    let present = present();
+    match of_table().any(|(_, field)| *field.name() == present) {
+        true => when(column(&present).is_not_null(), record).end(),
+        false => Ok(record),
+    }
+}
+
+/// The record with its values as they are, or whether they are NULL, in place of a function of a record for JSON.
+fn plain_record(call: &ScalarFunction) -> Option<PlannedExpr> {
+    let name = call.func.name();
+    if ![WHOLE_ROW, ROW_IS_NULL, ROW_IS_NOT_NULL].contains(&name) {
+        return None;
+    }
+    let (present, record) = match call.args.first()? {
+        PlannedExpr::Case(case) => {
+            let (present, record) = case.when_then_expr.first()?;
+            (Some(present), record.as_ref())
+        }
+        record => (None, record),
+    };
+    let PlannedExpr::ScalarFunction(record) = record else { return None };
+    let plain = |value: &PlannedExpr| match value {
+        PlannedExpr::ScalarFunction(of) if of.func.name() == AS_JSON => of.args.first().cloned(),
+        value => Some(value.clone()),
+    };
+    let args: Vec<PlannedExpr> = record.args.iter().filter_map(plain).collect();
+    if name == WHOLE_ROW {
+        let record = named_struct().call(args);
+        return match present {
+            Some(present) => when(present.as_ref().clone(), record).end().ok(),
+            None => Some(record),
+        };
+    }
+    let test = if name == ROW_IS_NULL { PlannedExpr::is_null } else { PlannedExpr::is_not_null };
+    let values = args.into_iter().skip(1).step_by(2);
+    Some(values.map(test).reduce(PlannedExpr::and).unwrap_or_else(|| lit(true)))
 }

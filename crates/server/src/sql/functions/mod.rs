@@ -24,6 +24,7 @@
 //! | `own` | functions of the session in views |
 //! | `pattern` | the part of a text that matches a pattern |
 //! | `privileges` | privileges of the user |
+//! | `records` | whole rows |
 //! | `server` | schemas, encodings and users; sizes |
 //! | `settings` | the variables of the session |
 //! | `sleep` | a wait |
@@ -60,6 +61,7 @@ mod ordered;
 mod own;
 mod pattern;
 mod privileges;
+mod records;
 mod server;
 mod settings;
 mod sleep;
@@ -94,6 +96,7 @@ pub(crate) use justify::whole_days;
 pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};
 pub(crate) use numeric::{SCALE_MAX, product, quotient, rint};
 pub(super) use own::{OwnFunctions, ReaderFunctions};
+pub(crate) use records::{ROW_IS_NOT_NULL, ROW_IS_NULL, WHOLE_ROW};
 pub(super) use syntax::with_syntax;
 pub(crate) use text::{
     OF_BYTES as UUID_OF_BYTES, bytes_of_uuid, identifier as quoted_name, in_form_of, uuid_of_bytes,
@@ -220,6 +223,7 @@ pub(crate) fn register(context: &SessionContext) {
     matches::register(context);
     numeric::register(context);
     ordered::register(context);
+    records::register(context);
     server::register(context);
     // The defaults. A session has its own.
     settings::udfs(&Arc::default()).into_iter().for_each(|function| context.register_udf(function));
