@@ -61,6 +61,10 @@ SELECT 5.5 % 0
 SELECT row_to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t
 SELECT to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t
 SELECT json_agg(t) FROM (SELECT 1 AS a, 'x' AS b) t
+SELECT * FROM json_to_record('{"a":1,"b":"x","c":{"d":[1,2]}}') AS x(a int, b text, c json, e date)
+SELECT x.a + 1, b FROM jsonb_to_recordset('[{"a":1,"b":"x"},{"a":2,"b":null}]') AS x(a int, b text) ORDER BY a
+SELECT v.n, x.* FROM (VALUES (1, '[{"k":"2024-01-05","m":1.50}]'::jsonb), (2, '[]'), (3, NULL)) v(n, j) LEFT JOIN LATERAL jsonb_to_recordset(v.j) AS x(k date, m numeric) ON true ORDER BY v.n
+SELECT * FROM json_to_record('{"a":1}') AS x
 SELECT t FROM (SELECT 1 AS a, 'x' AS b) t
 SELECT count(t), count(DISTINCT t) FROM (SELECT 1 AS a, 'x' AS b) t
 SELECT t.x, t, t::text, t IS NULL, t IS NOT NULL, (t).y FROM (VALUES (1, 'x,y'), (2, NULL), (NULL, NULL)) t(x, y) ORDER BY x

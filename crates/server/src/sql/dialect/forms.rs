@@ -108,6 +108,10 @@ impl VisitorMut for Forms {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
+        rows::declared(factor).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+    }
+
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
         let replaced = sample::replace(factor).and_then(|()| rows::replace(factor));
         replaced.map_or_else(ControlFlow::Break, ControlFlow::Continue)

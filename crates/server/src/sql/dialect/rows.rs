@@ -1,5 +1,5 @@
 //! Functions that return rows, in a list of columns and in FROM: the name of their column, arguments that are not
-//! constants, WITH ORDINALITY.
+//! constants, WITH ORDINALITY, columns that a statement declares.
 //!
 //! A function in FROM that returns values has one column. Its alias is the name of that column, too; `json_array_elements`
 //! and its like call the column `value`. The alias then means the value where no column has that name (`whole_rows`).
@@ -12,8 +12,8 @@ use std::ops::ControlFlow;
 use coscan_upstream::REPEATED as MARK;
 use coscan_upstream::walk::visit_expressions;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr,
-    TableAlias, TableAliasColumnDef, TableFactor, Value, ValueWithSpan,
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem,
+    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value, ValueWithSpan,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -22,7 +22,7 @@ use super::calls::like;
 use super::interval::interval;
 use super::literals::in_full;
 use crate::sql::QueryError;
-use crate::sql::ast::{call, literal, text};
+use crate::sql::ast::{call, folded, literal, text};
 use crate::sql::functions::{ALL_MATCHES, SPLIT_PARTS};
 
 /// Functions that return rows, and the query engine's list functions for them.
@@ -235,6 +235,49 @@ pub(super) fn replace(factor: &mut TableFactor) -> Result<(), QueryError> {
         return Ok(());
     }
     *factor = subquery(SERIES, &[format!("{SERIES}({})", listed(list))], alias.take(), numbered)?;
+    Ok(())
+}
+
+/// Replaces a function of JSON whose columns the statement declares: `json_to_record(x) AS t(a int, b text)`.
+///
+/// # Errors
+///
+/// If it declares none, or one of a type that is not supported.
+pub(super) fn declared(factor: &mut TableFactor) -> Result<(), QueryError> {
+    let (name, args, alias) = match factor {
+        TableFactor::Table { name, args: Some(args), alias, .. } => (name, &args.args, alias),
+        TableFactor::Function { name, args, alias, .. } => (name, &*args, alias),
+        _ => return Ok(()),
+    };
+    let value = match name.to_string().to_ascii_lowercase().as_str() {
+        "json_to_record" => format!("json({})", listed(args)),
+        "jsonb_to_record" => format!("jsonb({})", listed(args)),
+        "json_to_recordset" => format!("json_part(unnest(json_elements({})))", listed(args)),
+        "jsonb_to_recordset" => format!("jsonb_part(unnest(jsonb_elements({})))", listed(args)),
+        _ => return Ok(()),
+    };
+    let undeclared = || {
+        let text = "a column definition list is required for functions returning \"record\"";
+        QueryError::other("42601", text)
+    };
+    let mut alias = alias.take().ok_or_else(undeclared)?;
+    let mut columns = Vec::new();
+    for column in &mut alias.columns {
+        let key = literal(folded(&column.name));
+        let column = match column.data_type.take().ok_or_else(undeclared)? {
+            DataType::JSON | DataType::JSONB => format!("({value} -> {key})"),
+            DataType::Array(_) => {
+                let text = format!("an array in {name} is not supported: declare the column as json");
+                return Err(QueryError::unsupported(text));
+            }
+            of => format!("CAST(({value} ->> {key}) AS {of})"),
+        };
+        columns.push(format!("{column} AS \"column {}\"", columns.len() + 1));
+    }
+    if columns.is_empty() {
+        return Err(undeclared());
+    }
+    *factor = derived(&format!("SELECT {}", columns.join(", ")), alias)?;
     Ok(())
 }
 
