@@ -45,10 +45,13 @@ impl AnalyzerRule for MissingRows {
 fn marked(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::ScalarSubquery(of) = expr else { return Ok(Transformed::no(expr)) };
     let schema = of.subquery.schema();
-    if schema.fields().iter().all(|field| field.is_nullable()) || has_a_row(&of.subquery) {
+    let is_uncorrelated = of.outer_ref_columns.is_empty();
+    let mut fields = schema.fields().iter().enumerate();
+    let keeps_null =
+        fields.all(|(at, field)| field.is_nullable() && !(is_uncorrelated && is_constant(&of.subquery, at)));
+    if keeps_null || has_a_row(&of.subquery) {
         return Ok(Transformed::no(Expr::ScalarSubquery(of)));
     }
-    let is_uncorrelated = of.outer_ref_columns.is_empty();
     let values = schema.iter().enumerate().map(|(at, field)| {
         let column = Expr::Column(Column::from(field));
         let may_be_constant = is_uncorrelated && !is_stored(&of.subquery, at);
@@ -68,6 +71,25 @@ fn has_a_row(plan: &LogicalPlan) -> bool {
         LogicalPlan::Sort(of) => has_a_row(&of.input),
         LogicalPlan::Aggregate(of) => of.group_expr.is_empty(),
         LogicalPlan::EmptyRelation(of) => of.produce_one_row,
+        _ => false,
+    }
+}
+
+/// Whether the column of the plan is an expression without columns. `pi()` may be NULL by its type, but not when it is
+/// computed.
+fn is_constant(plan: &LogicalPlan, at: usize) -> bool {
+    match plan {
+        LogicalPlan::Projection(of) => match of.expr[at].clone().unalias() {
+            Expr::Column(column) => {
+                let column = of.input.schema().maybe_index_of_column(&column);
+                column.is_some_and(|at| is_constant(&of.input, at))
+            }
+            expr => !expr.any_column_refs(),
+        },
+        LogicalPlan::SubqueryAlias(of) => is_constant(&of.input, at),
+        LogicalPlan::Filter(of) => is_constant(&of.input, at),
+        LogicalPlan::Sort(of) => is_constant(&of.input, at),
+        LogicalPlan::Limit(of) => is_constant(&of.input, at),
         _ => false,
     }
 }
