@@ -1,12 +1,15 @@
-//! Text constants in a branch of UNION, which have the type of the other branches in PostgreSQL.
+//! Text constants in a branch of UNION, which have the type of the other branches in PostgreSQL, and branches whose types do
+//! not match.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union, cast};
 
+use crate::sql::QueryError;
+use crate::sql::columns::type_names;
 use crate::sql::parameter_types::common;
 
 /// Casts such constants.
@@ -26,7 +29,28 @@ pub(crate) fn with_typed_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
+/// Refuses numbers beside times, which the query engine takes for days.
+fn check(union: &Union) -> Result<()> {
+    for at in 0..union.schema.fields().len() {
+        let types =
+            union.inputs.iter().filter_map(|input| Some(input.schema().fields().get(at)?.data_type()));
+        let is_time =
+            |of: &DataType| matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
+        let (time, number) = (types.clone().find(|of| is_time(of)), types.clone().find(|of| of.is_numeric()));
+        if let (Some(time), Some(number)) = (time, number) {
+            let mut both = [type_names(number).0, type_names(time).0];
+            if types.clone().next() == Some(time) {
+                both.reverse();
+            }
+            let text = format!("UNION types {} and {} cannot be matched", both[0], both[1]);
+            return Err(DataFusionError::External(Box::new(QueryError::other("42804", text))));
+        }
+    }
+    Ok(())
+}
+
 fn of_union(union: Union) -> Result<Transformed<LogicalPlan>> {
+    check(&union)?;
     let mut casts: Vec<(usize, DataType)> = Vec::new();
     for at in 0..union.schema.fields().len() {
         let constants = union.inputs.iter().filter(|input| constant(input, at).is_some()).count();
