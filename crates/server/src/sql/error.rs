@@ -130,6 +130,10 @@ impl QueryError {
             return QueryError::other("54001", text);
         }
         match syntax_error(sql, error) {
+            Some((text, place)) if text.to_ascii_uppercase().ends_with("\"EXCLUDE\"") => {
+                let text = "EXCLUDE in the frame of a window is not supported: take the row's own value off the result";
+                QueryError::of(Said { text: text.to_owned(), place: Some(place), ..Said::default() }, "0A000")
+            }
             Some((text, place)) => {
                 QueryError::of(Said { text, place: Some(place), ..Said::default() }, "42601")
             }

@@ -1,13 +1,14 @@
 //! Clauses that PostgreSQL refuses and the query engine would accept, or refuse later in other words.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use coscan_upstream::walk::{Tree, visit};
+use coscan_upstream::walk::{Tree, visit, visit_expressions};
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    JoinConstraint, JoinOperator, OrderByKind, Query, Select, SelectItem, SetExpr, UnaryOperator, Value,
-    ValueWithSpan, Visitor,
+    JoinConstraint, JoinOperator, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableFactor, UnaryOperator, Value, ValueWithSpan, Visitor,
 };
 
 use crate::sql::QueryError;
@@ -35,7 +36,8 @@ impl Visitor for Refused {
     type Break = QueryError;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<QueryError> {
-        order(query).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        let checked = order(query).and_then(|()| read_once(query));
+        checked.map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<QueryError> {
@@ -51,8 +53,91 @@ impl Visitor for Refused {
             Expr::Function(function) => {
                 count(function).map_or_else(ControlFlow::Break, ControlFlow::Continue)
             }
+            Expr::InSubquery { expr: row, .. } => {
+                beside_subquery(row).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+            }
+            Expr::BinaryOp { left: row, right, .. } if matches!(right.as_ref(), Expr::Subquery(_)) => {
+                beside_subquery(row).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+            }
+            Expr::AnyOp { left: row, .. } | Expr::AllOp { left: row, .. } => {
+                beside_subquery(row).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+            }
             _ => ControlFlow::Continue(()),
         }
+    }
+}
+
+/// Functions with another result in each row, which a query computes once.
+const VOLATILE: [&str; 4] = ["clock_timestamp", "gen_random_uuid", "random", "uuid"];
+
+/// A query of WITH that calls such a function and is read twice. The query engine would compute it twice, with other results.
+fn read_once(query: &Query) -> Result<(), QueryError> {
+    let Some(with) = &query.with else { return Ok(()) };
+    for table in &with.cte_tables {
+        let is_volatile = |expr: &Expr| match expr {
+            Expr::Function(function) if VOLATILE.contains(&unquoted(&function.name).as_str()) => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        };
+        if visit_expressions(table.query.as_ref(), is_volatile).is_continue() {
+            continue;
+        }
+        let name = folded(&table.alias.name);
+        // A recursive query reads itself, too.
+        let count = readings(query, &name) - readings(&table.query, &name);
+        if count > 1 {
+            return Err(QueryError::unsupported(format!(
+                "the WITH query \"{name}\" calls a volatile function and is read {count} times: read it once"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The number of places in a query that read a table.
+fn readings(query: &Query, name: &str) -> usize {
+    let mut readings = Readings { name, count: 0 };
+    let ControlFlow::Continue(()) = visit(query, &mut readings);
+    readings.count
+}
+
+/// Counts these places.
+struct Readings<'a> {
+    name: &'a str,
+    count: usize,
+}
+
+impl Visitor for Readings<'_> {
+    type Break = Infallible;
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Infallible> {
+        if let TableFactor::Table { name, args: None, .. } = factor
+            && let [ObjectNamePart::Identifier(found)] = &name.0[..]
+            && folded(found) == self.name
+        {
+            self.count += 1;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A row beside a subquery. It is computed in the subquery, where a window function would see single rows.
+fn beside_subquery(row: &Expr) -> Result<(), QueryError> {
+    let row = match row {
+        Expr::Nested(row) => return beside_subquery(row),
+        Expr::Tuple(values) => values,
+        _ => return Ok(()),
+    };
+    let is_window = |expr: &Expr| match expr {
+        Expr::Function(function) if function.over.is_some() => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    match row.iter().any(|value| visit_expressions(value, is_window).is_break()) {
+        true => Err(QueryError::unsupported(
+            "a window function in a row beside a subquery is not supported: compute it in a subquery in FROM",
+        )),
+        false => Ok(()),
     }
 }
 
