@@ -93,6 +93,18 @@ SELECT least(NULL, NULL)
 SELECT nullif(1, 1.0)
 SELECT width_bucket(5.35, 0.024, 10.06, 5)
 SELECT string_agg(x, ',' ORDER BY x DESC) FROM (VALUES ('a'),('b')) t(x)
+SELECT string_agg(DISTINCT x, ',' ORDER BY x), string_agg(DISTINCT x, ',' ORDER BY x DESC) FROM (VALUES ('a'),('b'),('a'),(NULL)) t(x)
+SELECT array_agg(DISTINCT x ORDER BY x)::text, array_agg(DISTINCT x ORDER BY x DESC NULLS LAST)::text, array_agg(DISTINCT x ORDER BY x DESC)::text FROM (VALUES (2),(1),(2),(NULL)) t(x)
+SELECT (SELECT pi() FROM (VALUES (1)) t(x) WHERE x > 1) IS NULL, (SELECT current_date FROM (VALUES (1)) t(x) WHERE x > 1) IS NULL
+SELECT x FROM (VALUES (1), (2)) t(x) WHERE (SELECT now() FROM (VALUES (1)) u(y) WHERE y > 1) IS NOT NULL
+SELECT 1 UNION SELECT date '2024-01-01'
+SELECT x FROM (VALUES (now()), (NULL)) t(x) UNION ALL SELECT y FROM (VALUES (1), (2)) t(y)
+SELECT * FROM (VALUES (1, '[1]'::jsonb), (2, '[]'), (3, NULL)) t(n, j)
+-- refused
+WITH x AS MATERIALIZED (SELECT random() AS r FROM (VALUES (1), (2)) t(y)) SELECT count(*) FROM x p JOIN x q USING (r)
+WITH x AS (SELECT random() < 2 AS r FROM (VALUES (1), (2)) t(y)) SELECT r, count(*) FROM x GROUP BY r
+-- refused
+SELECT (1, count(*) OVER ()) IN (SELECT 1, 2) FROM (VALUES (1), (2)) t(x)
 -- another type: whole constants are bigint
 SELECT array_agg(x ORDER BY x) FROM (VALUES (2),(1)) t(x)
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FROM (VALUES (1),(2)) t(x)

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use coscan_upstream::walk::{visit_expressions, visit_expressions_mut};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, DateTimeField, Distinct, ExactNumberInfo, Expr,
-    Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, Interval,
-    ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor, TimezoneInfo, TypedString,
-    UnaryOperator, Value, ValueWithSpan, Values, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, DateTimeField, Distinct, DuplicateTreatment,
+    ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+    Ident, Interval, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor, TimezoneInfo,
+    TypedString, UnaryOperator, Value, ValueWithSpan, Values, VisitorMut,
 };
 
 use super::calls::{as_number, called, like, word};
@@ -97,6 +97,7 @@ impl VisitorMut for Forms {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
         joined_texts(select);
+        distinct_lists(select);
         if let Err(error) = counted_rows(select) {
             return ControlFlow::Break(error);
         }
@@ -209,6 +210,56 @@ fn joined_texts(select: &mut Select) {
     if visit(false) > 1 {
         visit(true);
     }
+}
+
+/// Lists of distinct values in several orders. The query engine makes one of them by another, in the same order, so each list
+/// is sorted outside.
+fn distinct_lists(select: &mut Select) {
+    let mut orders = HashSet::new();
+    for change in [false, true] {
+        let visited = visit_expressions_mut(&mut select.projection, |expr| {
+            if let Expr::Function(function) = &*expr
+                && let Some((list, order)) = in_order(function)
+            {
+                if change {
+                    *expr = call("array_sort", [vec![list], order].concat());
+                } else {
+                    orders.insert(format!("{order:?}"));
+                }
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        debug_assert!(visited.is_continue());
+        if orders.len() < 2 {
+            return;
+        }
+    }
+}
+
+/// The list of `array_agg(DISTINCT x ORDER BY x)` without its order, and the order as the arguments of `array_sort`. `None` for
+/// other functions.
+fn in_order(function: &Function) -> Option<(Expr, Vec<Expr>)> {
+    let mut list = function.clone();
+    let FunctionArguments::List(args) = &mut list.args else { return None };
+    let is_distinct = args.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+    if !is_distinct || function.over.is_some() || !function.name.to_string().eq_ignore_ascii_case("array_agg")
+    {
+        return None;
+    }
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = &args.args[..] else { return None };
+    let [FunctionArgumentClause::OrderBy(order)] = &args.clauses[..] else { return None };
+    let [by] = &order[..] else { return None };
+    if by.expr != *value {
+        return None;
+    }
+    let descends = by.options.asc == Some(false);
+    let nulls_first = by.options.nulls_first.unwrap_or(descends);
+    args.clauses.clear();
+    let order = [
+        literal(if descends { "DESC" } else { "ASC" }),
+        literal(if nulls_first { "NULLS FIRST" } else { "NULLS LAST" }),
+    ];
+    Some((Expr::Function(list), order.to_vec()))
 }
 
 /// `string_agg(x, between)` as `array_to_string` of a list of the texts that are not NULL.
@@ -371,12 +422,25 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
     })
 }
 
-/// Gives text constants in a column of VALUES the type that another row states.
+/// Gives text constants in a column of VALUES the type that another row states. A NULL gets it, too, if its values are texts
+/// here.
 fn with_types(values: &mut Values) {
     let columns = values.rows.first().map_or(0, |row| row.content.len());
     for column in 0..columns {
         let items = values.rows.iter_mut().filter_map(|row| row.content.get_mut(column));
-        with_type(&mut items.collect::<Vec<_>>());
+        let mut items: Vec<_> = items.collect();
+        with_type(&mut items);
+        let of_texts = items.iter().find_map(|item| match item {
+            Expr::Cast { data_type: of @ (DataType::JSON | DataType::JSONB | DataType::Uuid), .. } => {
+                Some(of.clone())
+            }
+            _ => None,
+        });
+        for item in items {
+            if let (Some(of), Expr::Value(ValueWithSpan { value: Value::Null, .. })) = (&of_texts, &*item) {
+                *item = cast(item.clone(), of.clone());
+            }
+        }
     }
 }
 
