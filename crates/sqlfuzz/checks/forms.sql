@@ -61,6 +61,9 @@ SELECT 5.5 % 0
 SELECT row_to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t
 SELECT to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t
 SELECT json_agg(t) FROM (SELECT 1 AS a, 'x' AS b) t
+SELECT json_build_object('u', (SELECT json_agg(x) FROM (VALUES (1), (2)) t(x)), 'n', coalesce(json_agg(y), '[]'), 'c', CASE WHEN max(y) > 1 THEN '{"a":1}'::json END) FROM (VALUES (1), (2)) u(y)
+SELECT coalesce(jsonb_agg(x), '[1,{"b":1,"a":2}]'), nullif('{}'::jsonb, '[]') FROM (VALUES (1)) t(x) WHERE x > 1
+SELECT coalesce(u, 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'), CASE WHEN n = 1 THEN u END FROM (VALUES (1, 'b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid), (2, NULL)) t(n, u)
 SELECT * FROM json_to_record('{"a":1,"b":"x","c":{"d":[1,2]}}') AS x(a int, b text, c json, e date)
 SELECT x.a + 1, b FROM jsonb_to_recordset('[{"a":1,"b":"x"},{"a":2,"b":null}]') AS x(a int, b text) ORDER BY a
 SELECT v.n, x.* FROM (VALUES (1, '[{"k":"2024-01-05","m":1.50}]'::jsonb), (2, '[]'), (3, NULL)) v(n, j) LEFT JOIN LATERAL jsonb_to_recordset(v.j) AS x(k date, m numeric) ON true ORDER BY v.n

@@ -26,7 +26,7 @@ use super::QueryError;
 use super::arguments::{is_untyped, type_of};
 use super::ast::has_parameter;
 use super::dialect::{
-    check_outer_aggregates, with_operand_types, with_plain_texts, with_records, with_rows_for,
+    check_outer_aggregates, with_marks, with_operand_types, with_plain_texts, with_records, with_rows_for,
     with_timestamps, with_typed_constants,
 };
 use super::types::CatalogTypes;
@@ -152,7 +152,8 @@ async fn once(
         plan = planned(with_rows.clone()).await.and_then(with_records);
         statement = with_rows;
     }
-    with_timestamps(with_typed_constants(with_plain_texts(with_operand_types(plan?)?)?)?)
+    let plan = with_plain_texts(with_marks(with_operand_types(plan?)?)?)?;
+    with_timestamps(with_typed_constants(plan)?)
 }
 
 fn has_parameters(statement: &Statement) -> bool {

@@ -23,6 +23,7 @@
 //! | `unions` | text constants in UNION |
 //! | `uuids` | columns of files that are uuids |
 //! | `constants` | text constants in lists, in BETWEEN and in CASE |
+//! | `chosen` | values of CASE, COALESCE and subqueries that are JSON or uuids |
 //! | `date_sums` | sums of dates and intervals in the result |
 //! | `ordered_lists` | lists of the rows of an ordered subquery |
 //! | `whole_rows` | whole rows as records and as JSON; the value of a function in FROM |
@@ -33,13 +34,14 @@
 //! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `ordered_lists`, `rows` and
 //! `sample`. `numbers` plans expressions.
 //! `uuids` plans tables.
-//! `typed`, `averages`, `unions`, `constants`, `date_sums`, `whole_rows` and `plain_texts` change the plan, where all types are known.
+//! `typed`, `averages`, `unions`, `constants`, `chosen`, `date_sums`, `whole_rows` and `plain_texts` change the plan, where all types are known.
 
 mod arrays;
 mod averages;
 mod bytes;
 mod calls;
 mod casts;
+mod chosen;
 mod constants;
 mod date_sums;
 mod each;
@@ -77,6 +79,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 pub(crate) use arrays::{ALL, ANY, array_elements, compared, in_rows};
 pub(crate) use averages::Averages;
 pub(crate) use bytes::bytea;
+pub(crate) use chosen::with_marks;
 pub(crate) use constants::with_operand_types;
 pub(crate) use date_sums::with_timestamps;
 pub(crate) use forms::check_collations;

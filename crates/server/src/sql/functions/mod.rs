@@ -99,8 +99,8 @@ pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(crate) use records::{ROW_IS_NOT_NULL, ROW_IS_NULL, WHOLE_ROW};
 pub(super) use syntax::with_syntax;
 pub(crate) use text::{
-    OF_BYTES as UUID_OF_BYTES, bytes_of_uuid, identifier as quoted_name, in_form_of, uuid_of_bytes,
-    with_backslashes,
+    OF_BYTES as UUID_OF_BYTES, bytes_of_uuid, identifier as quoted_name, in_form_of, marked_as,
+    uuid_of_bytes, with_backslashes,
 };
 pub(crate) use time::in_zone;
 pub(crate) use told_apart::TOLD_APART;

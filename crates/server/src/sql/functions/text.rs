@@ -52,6 +52,19 @@ pub(crate) fn in_form_of(of: &Type, text: &Expr) -> Option<Expr> {
     }
 }
 
+/// A text as one of such a type. It has its form.
+pub(crate) fn marked_as(of: &Type, text: Expr) -> Option<Expr> {
+    let part = match *of {
+        Type::UUID => UUID_PART.immutable_of("uuid"),
+        Type::JSON | Type::JSONB => json::part(of.name()),
+        _ => return None,
+    };
+    Some(part.call(vec![text]))
+}
+
+const UUID_PART: Function =
+    Function { name: "uuid_part", takes: one, gives: TEXT, compute: |args| Ok(args.args[0].clone()) };
+
 const UUID: Function = Function { name: "uuid_text", takes: one, gives: TEXT, compute: uuids };
 
 /// The name of the function of the texts of identifiers that are bytes.
@@ -228,7 +241,9 @@ fn nulls(args: &ScalarFunctionArgs, null: bool) -> Result<ColumnarValue> {
 
 pub(super) fn register(context: &SessionContext) {
     FUNCTIONS.into_iter().for_each(|function| context.register_udf(function.immutable()));
-    [uuid_text(), uuid_of_bytes()].into_iter().for_each(|function| context.register_udf(function));
+    [uuid_text(), uuid_of_bytes(), UUID_PART.immutable_of("uuid")]
+        .into_iter()
+        .for_each(|function| context.register_udf(function));
     let of_arrays = array_to_string_udf();
     for (name, kind) in [("format", Kind::Format), ("pg_array_to_string", Kind::Array(of_arrays))] {
         context.register_udf(ScalarUDF::from(Text { name, kind, signature: anything() }));

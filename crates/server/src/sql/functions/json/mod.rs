@@ -91,6 +91,12 @@ pub(super) fn jsonb() -> ScalarUDF {
     of_text("jsonb", TEXT, normalized).immutable_of("jsonb")
 }
 
+/// The function that marks a text as `json` or `jsonb`.
+pub(super) fn part(of: &str) -> ScalarUDF {
+    let (name, of) = if of == "jsonb" { ("jsonb_part", "jsonb") } else { ("json_part", "json") };
+    of_text(name, TEXT, |args| Ok(args.args[0].clone())).immutable_of(of)
+}
+
 /// The type of a function's texts, if they are JSON.
 fn type_of(name: &str) -> Option<&'static str> {
     let is_text = ["_text", "typeof", "pretty"].iter().any(|end| name.ends_with(end));
