@@ -4,7 +4,7 @@
 //! skips [`hidden`] ones. [`keys`] are the columns that folders state. [`files`] is the table; its queries are scans of [`groups`] of files.
 //! [`factory`] makes tables, and leaves folders with a log to [`lake`]. [`mod@format`] is the format of the
 //! files, and [`footers`](crate::file::footers) reads their metadata.
-//! [`schema`] and [`promotion`] make the common schema, and [`uuids`] marks columns of it; [`adapter`], [`widened`],
+//! [`schema`] and [`promotion`] make the common schema, and [`uuids`] marks columns of it. [`adapter`], [`widened`],
 //! [`intervals`] and [`statistics`] convert columns of files to it. [`file_statistics`] are the properties that footers prove.
 //!
 //! This module does not know the engine. [`crate::rule`] makes scans of these tables cooperative, like all

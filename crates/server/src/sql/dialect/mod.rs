@@ -33,8 +33,8 @@
 //!
 //! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `ordered_lists`, `rows` and
 //! `sample`. `numbers` plans expressions.
-//! `uuids` plans tables.
-//! `typed`, `averages`, `unions`, `constants`, `chosen`, `date_sums`, `whole_rows` and `plain_texts` change the plan, where all types are known.
+//! `uuids` plans tables. `typed`, `averages`, `unions`, `constants`, `chosen`, `date_sums`, `whole_rows` and `plain_texts`
+//! change the plan, where all types are known.
 
 mod arrays;
 mod averages;
