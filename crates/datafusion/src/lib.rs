@@ -51,6 +51,7 @@ pub use session::url_tables::with_url_tables;
 pub use shared_result::result_taken_from;
 pub use stores::requests::{StoreRequests, store_requests};
 pub use stores::{EnvironmentStores, SharedStores, store_for, store_with};
+pub use table::adapter::adapters_for_declared_columns;
 pub use table::lake::folder_url;
 pub use table::listing::table_files;
 pub use table::uuids::{as_uuid, is_uuid};

@@ -1,14 +1,19 @@
 //! Columns of files that are found by the ids of their fields, under whatever name a file has them.
 //!
-//! An adapter gives the columns of a file the names that the table has, at every depth, and leaves the rest to
-//! DataFusion: types that were widened, and fields that were added.
+//! An adapter gives the columns of a file the names that the table has, at every depth, with the fields that have a default
+//! and that the file lacks. It leaves the rest to the adapter of tables with declared columns: types that were widened, and
+//! fields that are null.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayData, ArrayRef, RecordBatch, make_array};
+use coscan_datafusion::adapters_for_declared_columns;
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, GenericListArray, MapArray, OffsetSizeTrait, RecordBatch, StructArray,
+    new_null_array,
+};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, ScalarValue};
@@ -16,8 +21,7 @@ use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr_adapter::{
-    DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
-    replace_columns_with_literals,
+    PhysicalExprAdapter, PhysicalExprAdapterFactory, replace_columns_with_literals,
 };
 
 /// The key under which Parquet readers and writers keep the id of a field.
@@ -28,9 +32,12 @@ pub(crate) const ID: &str = "PARQUET:field_id";
 pub(crate) struct FieldIdAdapters {
     /// The ids of names in files without ids, with the names of outer fields before them.
     pub(crate) names: HashMap<Vec<String>, i32>,
-    /// The values of columns in files without them, by id. Those of others are null.
-    pub(crate) defaults: HashMap<i32, ScalarValue>,
+    /// The values of columns, and of fields inside of them, in files without them, by id. Those of others are null.
+    pub(crate) defaults: Arc<Defaults>,
 }
+
+/// The values of fields in files without them, by id.
+pub(crate) type Defaults = HashMap<i32, ScalarValue>;
 
 impl PhysicalExprAdapterFactory for FieldIdAdapters {
     fn create(&self, logical: SchemaRef, physical: SchemaRef) -> Result<Arc<dyn PhysicalExprAdapter>> {
@@ -39,7 +46,7 @@ impl PhysicalExprAdapterFactory for FieldIdAdapters {
         } else {
             Arc::new(Schema::new(self.with_ids(physical.fields(), &[])))
         };
-        let seen = Arc::new(Schema::new(renamed(stored.fields(), logical.fields())));
+        let seen = Arc::new(Schema::new(renamed(stored.fields(), logical.fields(), &self.defaults)));
         let mut absent = HashMap::new();
         for column in logical.fields() {
             let default = id_of(column).and_then(|id| self.defaults.get(&id));
@@ -47,8 +54,9 @@ impl PhysicalExprAdapterFactory for FieldIdAdapters {
                 absent.insert(column.name().clone(), default.cast_to(column.data_type())?);
             }
         }
-        let inner = DefaultPhysicalExprAdapterFactory.create(logical, Arc::clone(&seen))?;
-        Ok(Arc::new(FieldIdAdapter { inner, absent, seen, physical }))
+        let inner = adapters_for_declared_columns().create(logical, Arc::clone(&seen))?;
+        let defaults = Arc::clone(&self.defaults);
+        Ok(Arc::new(FieldIdAdapter { inner, absent, defaults, seen, physical }))
     }
 }
 
@@ -94,7 +102,7 @@ fn with_children(of: &DataType, children: impl Fn(&Fields) -> Fields) -> DataTyp
 
 /// Fields of a file with the names that the table has for their ids. Those that the table has not get names
 /// that no column has.
-fn renamed(stored: &Fields, logical: &Fields) -> Fields {
+fn renamed(stored: &Fields, logical: &Fields, defaults: &Defaults) -> Fields {
     let by_id: HashMap<i32, &FieldRef> =
         logical.iter().filter_map(|field| Some((id_of(field)?, field))).collect();
     let of = |(at, field): (usize, &FieldRef)| {
@@ -102,11 +110,15 @@ fn renamed(stored: &Fields, logical: &Fields) -> Fields {
             return Arc::new(Field::new(format!("\0{at}"), field.data_type().clone(), true));
         };
         let inner = match (field.data_type(), column.data_type()) {
-            (DataType::Struct(own), DataType::Struct(wanted)) => DataType::Struct(renamed(own, wanted)),
-            (DataType::List(own), DataType::List(wanted)) => DataType::List(item(own, wanted)),
-            (DataType::LargeList(own), DataType::LargeList(wanted)) => DataType::LargeList(item(own, wanted)),
+            (DataType::Struct(own), DataType::Struct(wanted)) => {
+                DataType::Struct(completed(&renamed(own, wanted, defaults), wanted, defaults))
+            }
+            (DataType::List(own), DataType::List(wanted)) => DataType::List(item(own, wanted, defaults)),
+            (DataType::LargeList(own), DataType::LargeList(wanted)) => {
+                DataType::LargeList(item(own, wanted, defaults))
+            }
             (DataType::Map(own, sorted), DataType::Map(wanted, _)) => {
-                DataType::Map(entries(own, wanted), *sorted)
+                DataType::Map(entries(own, wanted, defaults), *sorted)
             }
             (own, _) => own.clone(),
         };
@@ -120,22 +132,30 @@ fn renamed(stored: &Fields, logical: &Fields) -> Fields {
     stored.iter().enumerate().map(of).collect()
 }
 
+/// The fields of a struct, and those that have a default and are not among them.
+fn completed(own: &Fields, wanted: &Fields, defaults: &Defaults) -> Fields {
+    let is_absent = |field: &&FieldRef| {
+        id_of(field).is_some_and(|id| defaults.contains_key(&id)) && own.find(field.name()).is_none()
+    };
+    own.iter().chain(wanted.iter().filter(is_absent)).cloned().collect()
+}
+
 /// The item of a list: it has an id, but there is only one.
-fn item(own: &FieldRef, wanted: &FieldRef) -> FieldRef {
+fn item(own: &FieldRef, wanted: &FieldRef, defaults: &Defaults) -> FieldRef {
     let own = own.as_ref().clone().with_metadata(wanted.metadata().clone());
     let wanted = wanted.as_ref().clone().with_metadata(wanted.metadata().clone());
     let id = HashMap::from([(ID.to_owned(), "0".to_owned())]);
     let of = |field: Field| Fields::from(vec![field.with_metadata(id.clone())]);
-    let renamed = renamed(&of(own), &of(wanted.clone()));
+    let renamed = renamed(&of(own), &of(wanted.clone()), defaults);
     Arc::new(renamed[0].as_ref().clone().with_metadata(wanted.metadata().clone()))
 }
 
 /// The entries of a map: keys, then values.
-fn entries(own: &FieldRef, wanted: &FieldRef) -> FieldRef {
+fn entries(own: &FieldRef, wanted: &FieldRef, defaults: &Defaults) -> FieldRef {
     let (DataType::Struct(pair), DataType::Struct(names)) = (own.data_type(), wanted.data_type()) else {
         return Arc::clone(own);
     };
-    let pair = pair.iter().zip(names).map(|(own, wanted)| item(own, wanted)).collect::<Fields>();
+    let pair = pair.iter().zip(names).map(|(own, wanted)| item(own, wanted, defaults)).collect::<Fields>();
     Arc::new(Field::new(wanted.name(), DataType::Struct(pair), own.is_nullable()))
 }
 
@@ -145,6 +165,8 @@ struct FieldIdAdapter {
     inner: Arc<dyn PhysicalExprAdapter>,
     /// The values of columns that the file has not.
     absent: HashMap<String, ScalarValue>,
+    /// The values of fields that the file has not.
+    defaults: Arc<Defaults>,
     /// The file with the names of the table.
     seen: SchemaRef,
     physical: SchemaRef,
@@ -161,25 +183,27 @@ impl PhysicalExprAdapter for FieldIdAdapter {
             if seen.data_type() == own.data_type() {
                 return Ok(Transformed::yes(stored));
             }
-            let named = Named { inner: stored, data_type: seen.data_type().clone() };
+            let (data_type, defaults) = (seen.data_type().clone(), Arc::clone(&self.defaults));
+            let named = Named { inner: stored, data_type, defaults };
             Ok(Transformed::yes(Arc::new(named) as Arc<dyn PhysicalExpr>))
         };
         expr.transform_up(to_file).data()
     }
 }
 
-/// A nested value with other names of its fields.
+/// A nested value with other names of its fields, and with those that have a default.
 #[derive(Debug, Eq)]
 struct Named {
     inner: Arc<dyn PhysicalExpr>,
-    /// The type of the value, with the wanted names.
+    /// The type of the value, with the wanted names. Fields that the value has not are at the end of structs.
     data_type: DataType,
+    defaults: Arc<Defaults>,
 }
 
 // A derived comparison would move the expression.
 impl PartialEq for Named {
     fn eq(&self, other: &Self) -> bool {
-        self.inner.eq(&other.inner) && self.data_type == other.data_type
+        self.inner.eq(&other.inner) && self.data_type == other.data_type && self.defaults == other.defaults
     }
 }
 
@@ -207,7 +231,7 @@ impl PhysicalExpr for Named {
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         let array = self.inner.evaluate(batch)?.into_array(batch.num_rows())?;
-        Ok(ColumnarValue::Array(with_names(&array, &self.data_type)?))
+        Ok(ColumnarValue::Array(with_names(&array, &self.data_type, &self.defaults)?))
     }
 
     fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
@@ -219,7 +243,8 @@ impl PhysicalExpr for Named {
         mut children: Vec<Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn PhysicalExpr>> {
         let inner = children.swap_remove(0);
-        Ok(Arc::new(Named { inner, data_type: self.data_type.clone() }))
+        let (data_type, defaults) = (self.data_type.clone(), Arc::clone(&self.defaults));
+        Ok(Arc::new(Named { inner, data_type, defaults }))
     }
 
     fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -227,19 +252,122 @@ impl PhysicalExpr for Named {
     }
 }
 
-/// The same values in a type that differs in the names of fields.
-fn with_names(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    fn named(data: ArrayData, data_type: &DataType) -> Result<ArrayData> {
-        let inside: Vec<&DataType> = match data_type {
-            DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
-            DataType::List(item) | DataType::LargeList(item) | DataType::Map(item, _) => {
-                vec![item.data_type()]
-            }
-            _ => return Ok(data),
-        };
-        let children = data.child_data().iter().cloned().zip(inside);
-        let children = children.map(|(child, inside)| named(child, inside)).collect::<Result<Vec<_>>>()?;
-        Ok(data.into_builder().data_type(data_type.clone()).child_data(children).build()?)
+/// The same values in a type that differs in the names of fields, and has more of them.
+fn with_names(array: &ArrayRef, data_type: &DataType, defaults: &Defaults) -> Result<ArrayRef> {
+    Ok(match data_type {
+        same if array.data_type() == same => Arc::clone(array),
+        DataType::Struct(fields) => Arc::new(struct_with_names(array.as_struct(), fields, defaults)?),
+        DataType::List(item) => Arc::new(list_with_names::<i32>(array, item, defaults)?),
+        DataType::LargeList(item) => Arc::new(list_with_names::<i64>(array, item, defaults)?),
+        DataType::Map(entry, sorted) => {
+            let DataType::Struct(fields) = entry.data_type() else { return Ok(Arc::clone(array)) };
+            let array = array.as_map();
+            let entries = struct_with_names(array.entries(), fields, defaults)?;
+            let (offsets, nulls) = (array.offsets().clone(), array.nulls().cloned());
+            Arc::new(MapArray::try_new(Arc::clone(entry), offsets, entries, nulls, *sorted)?)
+        }
+        _ => Arc::clone(array),
+    })
+}
+
+fn struct_with_names(array: &StructArray, fields: &Fields, defaults: &Defaults) -> Result<StructArray> {
+    let rows = array.len();
+    let column = |(at, field): (usize, &FieldRef)| match array.columns().get(at) {
+        Some(own) => with_names(own, field.data_type(), defaults),
+        None => match id_of(field).and_then(|id| defaults.get(&id)) {
+            Some(default) => default.cast_to(field.data_type())?.to_array_of_size(rows),
+            None => Ok(new_null_array(field.data_type(), rows)),
+        },
+    };
+    let columns = fields.iter().enumerate().map(column).collect::<Result<Vec<_>>>()?;
+    Ok(StructArray::try_new_with_length(fields.clone(), columns, array.nulls().cloned(), rows)?)
+}
+
+fn list_with_names<O: OffsetSizeTrait>(
+    array: &ArrayRef,
+    item: &FieldRef,
+    defaults: &Defaults,
+) -> Result<GenericListArray<O>> {
+    let array = array.as_list::<O>();
+    let values = with_names(array.values(), item.data_type(), defaults)?;
+    let (offsets, nulls) = (array.offsets().clone(), array.nulls().cloned());
+    Ok(GenericListArray::try_new(Arc::clone(item), offsets, values, nulls)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Int32Array, StringArray, TimestampMillisecondArray};
+    use datafusion::arrow::buffer::OffsetBuffer;
+    use datafusion::arrow::datatypes::TimeUnit;
+    use datafusion::arrow::util::display::array_value_to_string;
+    use datafusion::logical_expr::Operator;
+    use datafusion::physical_expr::expressions::{BinaryExpr, Literal};
+
+    use super::*;
+
+    fn with_id(name: &str, id: i32, data_type: DataType) -> FieldRef {
+        let id = HashMap::from([(ID.to_owned(), id.to_string())]);
+        Arc::new(Field::new(name, data_type, true).with_metadata(id))
     }
-    Ok(make_array(named(array.to_data(), data_type)?))
+
+    fn column(name: &str, at: usize) -> Arc<dyn PhysicalExpr> {
+        Arc::new(Column::new(name, at))
+    }
+
+    #[test]
+    fn constants_between_two_values_of_a_file_are_not_cut() {
+        let times = TimestampMillisecondArray::from(vec![999, -1001]);
+        let file = Schema::new(vec![with_id("old", 1, times.data_type().clone())]);
+        let table = Schema::new(vec![with_id("t", 1, DataType::Timestamp(TimeUnit::Microsecond, None))]);
+        let batch = RecordBatch::try_new(Arc::new(file.clone()), vec![Arc::new(times)]).expect("a batch");
+        let adapter = FieldIdAdapters::default().create(Arc::new(table), Arc::new(file)).expect("an adapter");
+        let rows = |op, constant| {
+            let constant = ScalarValue::TimestampMicrosecond(Some(constant), None);
+            let filter = BinaryExpr::new(column("t", 0), op, Arc::new(Literal::new(constant)));
+            let filter = adapter.rewrite(Arc::new(filter)).expect("an expression");
+            let found = filter.evaluate(&batch).and_then(|found| found.into_array(2)).expect("rows");
+            found.as_boolean().iter().flatten().collect::<Vec<_>>()
+        };
+        assert_eq!(rows(Operator::Lt, 999_001), [true, true]);
+        assert_eq!(rows(Operator::Eq, 999_001), [false, false]);
+        assert_eq!(rows(Operator::Eq, 999_000), [true, false]);
+        assert_eq!(rows(Operator::Gt, -1_001_001), [true, true]);
+    }
+
+    #[test]
+    fn fields_that_were_added_inside_of_maps() {
+        let of = |fields: Vec<FieldRef>| {
+            let pair =
+                vec![with_id("key", 2, DataType::Utf8), with_id("value", 3, DataType::Struct(fields.into()))];
+            let pair = Fields::from_iter(pair.into_iter().map(|field| match field.name().as_str() {
+                "key" => field.as_ref().clone().with_nullable(false),
+                _ => field.as_ref().clone(),
+            }));
+            DataType::Map(Arc::new(Field::new("key_value", DataType::Struct(pair), false)), false)
+        };
+        let stored = vec![with_id("old", 4, DataType::Int32)];
+        let wanted = vec![
+            with_id("number", 4, DataType::Int32),
+            with_id("added", 5, DataType::Utf8),
+            with_id("seven", 6, DataType::Int64),
+        ];
+        let file = Schema::new(vec![with_id("m", 1, of(stored.clone()))]);
+        let table = Schema::new(vec![with_id("m", 1, of(wanted))]);
+        let values = StructArray::new(stored.into(), vec![Arc::new(Int32Array::from(vec![1, 2]))], None);
+        let DataType::Map(entry, _) = file.field(0).data_type() else { panic!("a map") };
+        let DataType::Struct(pair) = entry.data_type() else { panic!("a pair") };
+        let keys = StringArray::from(vec!["a", "b"]);
+        let entries = StructArray::new(pair.clone(), vec![Arc::new(keys), Arc::new(values)], None);
+        let offsets = OffsetBuffer::from_lengths([2]);
+        let map = MapArray::new(Arc::clone(entry), offsets, entries, None, false);
+        let batch = RecordBatch::try_new(Arc::new(file.clone()), vec![Arc::new(map)]).expect("a batch");
+        let defaults = Arc::new(HashMap::from([(6, ScalarValue::Int64(Some(7)))]));
+        let adapters = FieldIdAdapters { defaults, ..FieldIdAdapters::default() };
+        let adapter = adapters.create(Arc::new(table.clone()), Arc::new(file)).expect("an adapter");
+        let found = adapter.rewrite(column("m", 0)).and_then(|expr| expr.evaluate(&batch)?.into_array(1));
+        let found = found.expect("a map");
+        assert_eq!(found.data_type(), table.field(0).data_type());
+        let text = array_value_to_string(&found, 0).expect("a text");
+        assert!(text.contains("number: 1") && text.contains("seven: 7"), "{text}");
+    }
 }

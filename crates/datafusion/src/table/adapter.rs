@@ -46,6 +46,12 @@ pub(crate) fn promotions_of(
     serde_json::from_str(format!("{factory:?}").strip_prefix(NAME)?).ok()
 }
 
+/// Returns the factory for tables with declared columns. Values of a file's own type are converted to the declared one, and
+/// constants of a comparison are never cut.
+pub fn adapters_for_declared_columns() -> Arc<dyn PhysicalExprAdapterFactory> {
+    Arc::new(WideningAdapters { promotions: None })
+}
+
 impl PhysicalExprAdapterFactory for WideningAdapters {
     fn create(&self, logical: SchemaRef, physical: SchemaRef) -> Result<Arc<dyn PhysicalExprAdapter>> {
         let mut widened: HashMap<String, (FieldRef, DataType)> = HashMap::new();

@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use coscan_datafusion::as_uuid;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
-use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err, not_impl_err};
 
-use super::stored::{is_of_version, is_true};
+use super::stored::{from_blob, from_hexadecimal, is_of_version, is_true};
 use crate::catalog::database::Reading;
-use crate::field_ids::ID;
+use crate::field_ids::{Defaults, ID};
 
 /// The columns of a version.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) all: Vec<Column>,
+    /// The values of fields inside of columns in files without them.
+    pub(super) defaults_inside: Defaults,
 }
 
 /// A column, or the reason why it cannot be read.
@@ -37,6 +39,31 @@ struct Stored {
     default: Option<String>,
     nullable: bool,
     parent: Option<i32>,
+}
+
+impl Stored {
+    /// The value in files without the field.
+    fn default(&self, of: &DataType) -> Result<Option<ScalarValue>> {
+        let Some(text) = self.default.as_deref().filter(|text| *text != "NULL") else { return Ok(None) };
+        let value = match of {
+            DataType::Binary => from_blob(text).map(|bytes| ScalarValue::Binary(Some(bytes))),
+            DataType::FixedSizeBinary(size) => from_hexadecimal(&text.replace('-', ""))
+                .map(|bytes| ScalarValue::FixedSizeBinary(*size, Some(bytes))),
+            _ => ScalarValue::from(text).cast_to(of),
+        };
+        value.map(Some).map_err(|error| error.context(format!("the default '{text}' of {}", self.name)))
+    }
+}
+
+/// Adds the defaults of the fields inside of a column.
+fn add_defaults_inside(of: &Stored, inside: &HashMap<i32, Vec<&Stored>>, found: &mut Defaults) -> Result<()> {
+    for field in inside.get(&of.id).into_iter().flatten() {
+        if let Some(default) = field.default(&type_of(field, inside)?)? {
+            found.insert(field.id, default);
+        }
+        add_defaults_inside(field, inside, found)?;
+    }
+    Ok(())
 }
 
 impl Columns {
@@ -69,15 +96,20 @@ impl Columns {
             }
         }
         let outer = stored.iter().filter(|field| field.parent.is_none());
+        let mut defaults_inside = Defaults::new();
         let all = outer.map(|field| {
-            let (unreadable, data_type) = match type_of(field, &inside) {
-                Ok(data_type) => (None, data_type),
+            let mut read = || {
+                let data_type = type_of(field, &inside)?;
+                add_defaults_inside(field, &inside, &mut defaults_inside)?;
+                Ok::<_, DataFusionError>((field.default(&data_type)?, data_type))
+            };
+            let (unreadable, (default, data_type)) = match read() {
+                Ok(read) => (None, read),
                 Err(error) => {
-                    (Some(format!("the column {}: {}", field.name, error.strip_backtrace())), DataType::Null)
+                    let reason = format!("the column {}: {}", field.name, error.strip_backtrace());
+                    (Some(reason), (None, DataType::Null))
                 }
             };
-            let default = field.default.as_deref().filter(|text| *text != "NULL");
-            let default = default.map(|text| ScalarValue::from(text).cast_to(&data_type)).transpose()?;
             let nullable = field.nullable || unreadable.is_some();
             let viewed = match data_type {
                 DataType::Utf8 => DataType::Utf8View,
@@ -85,9 +117,10 @@ impl Columns {
                 other => other,
             };
             let of_file = with_id(&field.name, field.id, viewed, nullable);
-            Ok(Column { id: field.id, name: field.name.clone(), field: of_file, unreadable, default })
+            Column { id: field.id, name: field.name.clone(), field: of_file, unreadable, default }
         });
-        Ok(Columns { all: all.collect::<Result<_>>()? })
+        let all = all.collect();
+        Ok(Columns { all, defaults_inside })
     }
 
     /// The columns as queries see them.
@@ -111,9 +144,10 @@ fn with_id(name: &str, id: i32, data_type: DataType, nullable: bool) -> FieldRef
 fn type_of(of: &Stored, inside: &HashMap<i32, Vec<&Stored>>) -> Result<DataType> {
     let children = || -> Result<Vec<FieldRef>> {
         let children = inside.get(&of.id).map(Vec::as_slice).unwrap_or_default();
+        // The catalog allows no nulls in fields that were added, and files without them have nulls.
         children
             .iter()
-            .map(|child| Ok(with_id(&child.name, child.id, type_of(child, inside)?, child.nullable)))
+            .map(|child| Ok(with_id(&child.name, child.id, type_of(child, inside)?, true)))
             .collect()
     };
     Ok(match of.data_type.as_str() {
@@ -168,19 +202,35 @@ fn decimal(text: &str) -> Option<DataType> {
 mod tests {
     use super::*;
 
+    fn stored(data_type: &str, default: Option<&str>) -> Stored {
+        Stored {
+            id: 1,
+            name: "c".to_owned(),
+            data_type: data_type.to_owned(),
+            default: default.map(str::to_owned),
+            nullable: true,
+            parent: None,
+        }
+    }
+
+    #[test]
+    fn defaults_as_duckdb_writes_them() {
+        let of = |kind: &str, text: &str| {
+            let stored = stored(kind, Some(text));
+            stored.default(&type_of(&stored, &HashMap::new())?)
+        };
+        assert_eq!(of("blob", "\\xAA").expect("bytes"), Some(ScalarValue::Binary(Some(vec![0xaa]))));
+        let uuid = of("uuid", "00000000-0000-0000-0000-000000000007").expect("a UUID");
+        assert!(matches!(uuid, Some(ScalarValue::FixedSizeBinary(16, Some(bytes))) if bytes[15] == 7));
+        assert_eq!(of("date", "2024-02-29").expect("a date").expect("a value").to_string(), "2024-02-29");
+        assert_eq!(of("int32", "NULL").expect("no value"), None);
+        let error = of("date", "infinity").expect_err("no date").to_string();
+        assert!(error.contains("infinity"), "{error}");
+    }
+
     #[test]
     fn types_by_name() {
-        let of = |name: &str| {
-            let stored = Stored {
-                id: 1,
-                name: "c".to_owned(),
-                data_type: name.to_owned(),
-                default: None,
-                nullable: true,
-                parent: None,
-            };
-            type_of(&stored, &HashMap::new())
-        };
+        let of = |name: &str| type_of(&stored(name, None), &HashMap::new());
         assert_eq!(of("decimal(12,2)").expect("a type"), DataType::Decimal128(12, 2));
         assert_eq!(of("uint64").expect("a type"), DataType::UInt64);
         for unknown in ["int128", "geometry", "variant", "decimal(x,2)", "list", "map"] {

@@ -267,7 +267,8 @@ fn layout_of(columns: &Columns, constants: &BTreeSet<i32>, mapping: &Mapping) ->
     };
     let places = columns.all.iter().map(place).collect::<Result<Vec<Place>>>()?;
     let defaults = columns.all.iter().filter_map(|column| Some((column.id, column.default.clone()?)));
-    let adapters = FieldIdAdapters { names: mapping.names.clone(), defaults: defaults.collect() };
+    let defaults = defaults.chain(columns.defaults_inside.clone()).collect();
+    let adapters = FieldIdAdapters { names: mapping.names.clone(), defaults: Arc::new(defaults) };
     Ok(Layout { stored, places, adapters: Some(Arc::new(adapters)) })
 }
 
@@ -327,6 +328,7 @@ mod tests {
     use datafusion::arrow::datatypes::TimeUnit;
 
     use super::*;
+    use crate::field_ids::Defaults;
 
     #[test]
     fn bounds_as_duckdb_writes_them() {
@@ -355,7 +357,7 @@ mod tests {
             unreadable: None,
             default: None,
         };
-        let columns = Columns { all: vec![column] };
+        let columns = Columns { all: vec![column], defaults_inside: Defaults::new() };
         let mapping = Mapping { in_path: vec![("k".to_owned(), 4)], ..Mapping::default() };
         let of = |location: &str| constants(&mapping, &columns, location);
         assert_eq!(of("/w/k=1/k=7/f").expect("a value"), [(4, ScalarValue::Int32(Some(7)))]);

@@ -13,7 +13,7 @@ use datafusion::arrow::util::display::FormatOptions;
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 
 use super::columns::{Column, Columns};
-use super::stored::is_of_version;
+use super::stored::{from_hexadecimal, is_of_version};
 use crate::catalog::database::{Reading, quoted};
 use crate::snapshot::{Layout, Rows};
 
@@ -156,15 +156,6 @@ fn values(texts: Vec<Option<String>>, form: Form, of: &DataType) -> Result<Array
     let texts: ArrayRef = Arc::new(StringArray::from(texts));
     let options = CastOptions { safe: false, format_options: FormatOptions::default() };
     Ok(cast_with_options(&texts, of, &options)?)
-}
-
-fn from_hexadecimal(text: &str) -> Result<Vec<u8>> {
-    let digits: Option<Vec<u8>> =
-        text.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
-    match digits.filter(|digits| digits.len() % 2 == 0) {
-        Some(digits) => Ok(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()),
-        None => Err(exec_datafusion_err!("'{text}' is not hexadecimal")),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The words of the database: versions, truth values and paths.
+//! The words of the database: versions, truth values, bytes and paths.
 
-use datafusion::common::{Result, exec_datafusion_err, plan_err};
+use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
 
 use crate::catalog::database::Reading;
 use crate::options::{Wanted, time};
@@ -51,5 +51,45 @@ pub(super) async fn version(reading: &mut Reading<'_>, wanted: &Wanted) -> Resul
     match found.pop() {
         Some(text) => number(text),
         None => plan_err!("there is no such snapshot: it may have expired"),
+    }
+}
+
+/// The bytes of hexadecimal digits.
+pub(super) fn from_hexadecimal(text: &str) -> Result<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
+    match digits.filter(|digits| digits.len() % 2 == 0) {
+        Some(digits) => Ok(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()),
+        None => Err(exec_datafusion_err!("'{text}' is not hexadecimal")),
+    }
+}
+
+/// The bytes of a text as DuckDB writes it: `\xAB` is one byte, and what else is printable is itself.
+pub(super) fn from_blob(text: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, escaped)) = rest.split_once("\\x") {
+        bytes.extend_from_slice(before.as_bytes());
+        let Some((digits, after)) = escaped.split_at_checked(2) else {
+            return exec_err!("'{text}' ends in half a byte");
+        };
+        bytes.extend(from_hexadecimal(digits)?);
+        rest = after;
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_as_duckdb_writes_them() {
+        assert_eq!(from_blob("\\xAA").expect("a byte"), [0xaa]);
+        assert_eq!(from_blob("a\\x00b\\x5C").expect("bytes"), *b"a\0b\\");
+        for wrong in ["\\x0", "\\xé", "\\xgg"] {
+            from_blob(wrong).expect_err(wrong);
+        }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use coscan_datafusion::as_uuid;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
-use datafusion::common::{Result, ScalarValue, not_impl_err};
+use datafusion::common::{DataFusionError, Result, not_impl_err};
 
 use super::metadata::{self, Nested, Type};
 use super::values;
-use crate::field_ids::ID;
+use crate::field_ids::{Defaults, ID};
 
 /// Returns the column with its id, in the form in which it is read from files.
 ///
@@ -93,37 +93,62 @@ fn nested_type(of: &Nested) -> Result<DataType> {
     })
 }
 
-/// Returns the values of columns in files without them, by the id of the column.
+/// Returns the values of columns, and of fields inside of them, in files without them.
 ///
 /// # Errors
-/// If the value of a column is not of its type, or a field of a struct has one.
-pub(super) fn defaults(columns: &[metadata::Field]) -> Result<HashMap<i32, ScalarValue>> {
-    let mut found = HashMap::new();
-    for column in columns {
-        if let Some(default) = &column.initial_default {
-            found.insert(column.id, values::from_json(default, &arrow_type(&column.data_type)?)?);
-        }
-        if has_default_inside(&column.data_type) {
-            return not_impl_err!("the column {} has fields with initial defaults", column.name);
-        }
-    }
+/// If a value is not of the type of its field.
+pub(super) fn defaults(columns: &[metadata::Field]) -> Result<Defaults> {
+    let mut found = Defaults::new();
+    add_defaults(columns, &mut found)?;
     Ok(found)
 }
 
-fn has_default_inside(of: &Type) -> bool {
-    let Type::Nested(nested) = of else { return false };
-    match &**nested {
-        Nested::Struct { fields } => {
-            fields.iter().any(|field| field.initial_default.is_some() || has_default_inside(&field.data_type))
+fn add_defaults(fields: &[metadata::Field], found: &mut Defaults) -> Result<()> {
+    for field in fields {
+        // A field of a type that cannot be read is not read.
+        if let (Some(default), Ok(of)) = (&field.initial_default, arrow_type(&field.data_type)) {
+            let of_field = |error: DataFusionError| error.context(format!("the field {}", field.name));
+            found.insert(field.id, values::from_json(default, &of).map_err(of_field)?);
         }
-        Nested::List { element, .. } => has_default_inside(element),
-        Nested::Map { key, value, .. } => has_default_inside(key) || has_default_inside(value),
+        add_defaults_inside(&field.data_type, found)?;
+    }
+    Ok(())
+}
+
+fn add_defaults_inside(of: &Type, found: &mut Defaults) -> Result<()> {
+    let Type::Nested(nested) = of else { return Ok(()) };
+    match &**nested {
+        Nested::Struct { fields } => add_defaults(fields, found),
+        Nested::List { element, .. } => add_defaults_inside(element, found),
+        Nested::Map { key, value, .. } => {
+            add_defaults_inside(key, found)?;
+            add_defaults_inside(value, found)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn defaults_at_every_depth() {
+        let fields = serde_json::json!([
+            {"id": 1, "name": "u", "required": false, "type": "uuid",
+             "initial-default": "f79c3e09-677c-4bbd-a479-3f349cb785e7"},
+            {"id": 2, "name": "m", "required": false, "type": {"type": "map", "key-id": 3, "key": "string",
+             "value-id": 4, "value-required": false, "value": {"type": "struct", "fields": [
+                {"id": 5, "name": "d", "required": false, "type": "date", "initial-default": "2017-11-16"}
+             ]}}},
+            {"id": 6, "name": "v", "required": false, "type": "variant", "initial-default": "x"}
+        ]);
+        let fields: Vec<metadata::Field> = serde_json::from_value(fields).expect("fields");
+        let found = defaults(&fields).expect("defaults");
+        let mut ids: Vec<i32> = found.keys().copied().collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [1, 5]);
+        assert_eq!(found[&5].to_string(), "2017-11-16");
+    }
 
     #[test]
     fn types_by_name() {

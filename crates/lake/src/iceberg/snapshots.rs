@@ -155,9 +155,8 @@ impl IcebergTable {
         let entries: Vec<&Entry> = read.iter().flat_map(|(_, entries)| entries.iter()).collect();
         let before = last.as_ref().map_or(&[][..], |last| &last.deletes);
         let deletes = delete_files(&root, &metadata, &entries, before)?;
-        let adapters =
-            FieldIdAdapters { names: metadata.names()?, defaults: columns::defaults(&schema.fields)? };
-        let adapters = Arc::new(adapters);
+        let defaults = Arc::new(columns::defaults(&schema.fields)?);
+        let adapters = Arc::new(FieldIdAdapters { names: metadata.names()?, defaults });
         let of = |field: &metadata::Field| Some((field.id, columns::arrow_type(&field.data_type).ok()?));
         let types = Arc::new(schema.fields.iter().filter_map(of).collect::<HashMap<_, _>>());
         let rows: Vec<&Entry> =
