@@ -9,6 +9,7 @@ use datafusion::datasource::table_schema::TableSchema;
 use delta_kernel::SnapshotRef;
 use delta_kernel::engine::arrow_conversion::TryIntoArrow;
 use delta_kernel::scan::Scan;
+use delta_kernel::schema::DataType as KernelType;
 use delta_kernel::table_features::ColumnMappingMode;
 
 use super::log::ReadError;
@@ -48,14 +49,16 @@ pub(super) fn columns(kernel: &SnapshotRef, scan: &Scan) -> Result<Columns, Read
             };
             let stored = viewed(plain(in_file));
             files.push(Arc::clone(&stored));
-            let same = same_names(field.data_type(), in_file.data_type());
-            names.push(if same {
-                Ok(name)
-            } else {
-                Err(format!(
-                    "the column {} has fields that were renamed: they cannot be read yet",
-                    field.name()
-                ))
+            let reason = match same_names(field.data_type(), in_file.data_type()) {
+                _ if has_variant(kernel.data_type()) => Some("values of the type variant"),
+                false => Some("fields that were renamed"),
+                true => None,
+            };
+            names.push(match reason {
+                Some(reason) => {
+                    Err(format!("the column {} has {reason}: they cannot be read yet", field.name()))
+                }
+                None => Ok(name),
             });
             fields.push(Arc::new(Field::new(field.name(), stored.data_type().clone(), field.is_nullable())));
         }
@@ -86,6 +89,17 @@ fn plain_type(of: &DataType) -> DataType {
     }
 }
 
+/// Returns whether a type is variant, or has one inside of it.
+fn has_variant(of: &KernelType) -> bool {
+    match of {
+        KernelType::Variant(_) => true,
+        KernelType::Struct(inner) => inner.fields().any(|field| has_variant(field.data_type())),
+        KernelType::Array(list) => has_variant(&list.element_type),
+        KernelType::Map(map) => has_variant(&map.key_type) || has_variant(&map.value_type),
+        _ => false,
+    }
+}
+
 /// The field in the form in which texts are read from files.
 fn viewed(field: FieldRef) -> FieldRef {
     let data_type = match field.data_type() {
@@ -111,6 +125,18 @@ fn same_names(a: &DataType, b: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variants_are_found_at_every_depth() {
+        let of = |kind: &str| {
+            let text = format!(
+                r#"{{"type":"struct","fields":[{{"name":"m","nullable":true,"metadata":{{}},"type":{{"type":"map",
+                "keyType":"string","valueType":"{kind}","valueContainsNull":true}}}}]}}"#
+            );
+            serde_json::from_str::<KernelType>(&text).expect(kind)
+        };
+        assert!(has_variant(&of("variant")) && !has_variant(&of("binary")));
+    }
 
     #[test]
     fn renamed_fields_are_found_at_every_depth() {

@@ -6,14 +6,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use coscan_datafusion::adapters_for_declared_columns;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, RecordBatch, StringArray, StructArray, UInt64Array,
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch, StringArray, StructArray, UInt64Array,
     new_empty_array,
 };
-use datafusion::arrow::compute::{cast, concat};
+use datafusion::arrow::compute::{cast, concat, nullif};
 use datafusion::arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
 use datafusion::common::{ScalarValue, exec_datafusion_err};
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::table_schema::TableSchema;
 use datafusion::object_store::path::Path;
 use delta_kernel::engine::arrow_data::ArrowEngineData;
 use delta_kernel::scan::state::ScanFile;
@@ -22,6 +24,7 @@ use delta_kernel::{Engine, KernelResult, SnapshotRef};
 use url::Url;
 
 use super::columns::Columns;
+use super::escapes::has_halves;
 use super::log::ReadError;
 use crate::snapshot::{Bounds, DataFile, Deletes, Layout, Snapshot, as_in_columns, file_meta};
 
@@ -78,17 +81,26 @@ pub(super) fn snapshot(
     });
     let files = files.collect::<Result<Vec<DataFile>, ReadError>>()?;
     let keys_from = columns.stored.file_schema().fields().len();
+    let misread = misread(&batches);
     let bounds = columns.places.iter().map(|place| {
         let Ok(position) = *place else { return Ok(Bounds::default()) };
         match position.checked_sub(keys_from) {
             Some(key) => Ok(of_constant(&constants[key], &files)),
-            None => of_column(&batches, columns.stored.file_schema().field(position).name()),
+            None => of_column(&batches, columns.stored.file_schema().field(position).name(), &misread),
         }
     });
     let bounds = bounds.collect::<Result<_, ReadError>>()?;
     let Columns { schema, stored, places } = columns;
-    let layouts = vec![Layout { stored, places, adapters: None }];
+    let adapters = needs_adapters(&stored).then(adapters_for_declared_columns);
+    let layouts = vec![Layout { stored, places, adapters }];
     Ok(Snapshot { version, schema, layouts, files, bounds, rows: None })
+}
+
+/// Returns whether files may have a column in a type from which DataFusion does not convert it right: times in another unit, and
+/// maps of structs with fewer fields.
+fn needs_adapters(stored: &TableSchema) -> bool {
+    let may_differ = |of: &DataType| of.is_nested() || matches!(of, DataType::Timestamp(..));
+    stored.file_schema().fields().iter().any(|field| may_differ(field.data_type()))
 }
 
 fn data_file(root: &Url, file: &ScanFile, listed: &HashMap<&Path, &Deletes>) -> Result<DataFile, ReadError> {
@@ -156,8 +168,19 @@ fn of_constant(values: &ArrayRef, files: &[DataFile]) -> Bounds {
     Bounds { min: Some(Arc::clone(values)), max: Some(Arc::clone(values)), nulls: Some(nulls.collect()) }
 }
 
+/// The files whose texts in statistics may be read wrong, because they have escaped halves of characters.
+fn misread(batches: &[RecordBatch]) -> BooleanArray {
+    let of = |batch: &RecordBatch| {
+        let stats = batch.column_by_name("stats").and_then(|stats| stats.as_string_opt::<i32>());
+        let is_misread =
+            |at| stats.is_some_and(|stats| stats.is_valid(at) && has_halves(stats.value(at).as_bytes()));
+        (0..batch.num_rows()).map(is_misread).collect::<Vec<bool>>()
+    };
+    BooleanArray::from(batches.iter().flat_map(of).collect::<Vec<bool>>())
+}
+
 /// The bounds of a column in the log's statistics.
-fn of_column(batches: &[RecordBatch], name: &str) -> Result<Bounds, ReadError> {
+fn of_column(batches: &[RecordBatch], name: &str, misread: &BooleanArray) -> Result<Bounds, ReadError> {
     let of = |kind| gathered(batches, &["stats_parsed", kind, name]);
     let nulls = of("nullCount")?.and_then(|nulls| {
         let nulls = nulls.as_primitive_opt::<Int64Type>()?;
@@ -168,8 +191,13 @@ fn of_column(batches: &[RecordBatch], name: &str) -> Result<Bounds, ReadError> {
                 .collect::<UInt64Array>(),
         )
     });
-    let min = of("minValues")?.filter(|values| is_believed(values.data_type()));
-    let max = of("maxValues")?.filter(|values| is_believed(values.data_type()));
+    let believed = |kind| -> Result<Option<ArrayRef>, ReadError> {
+        let Some(values) = of(kind)?.filter(|values| is_believed(values.data_type())) else {
+            return Ok(None);
+        };
+        Ok(Some(nullif(&values, misread)?))
+    };
+    let (min, max) = (believed("minValues")?, believed("maxValues")?);
     Ok(Bounds { min, max: max.map(|max| not_below(&max)).transpose()?, nulls })
 }
 

@@ -4,6 +4,7 @@
 //! store, on one thread for all tables.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
@@ -17,11 +18,13 @@ use delta_kernel::scan::state::DvInfo;
 use delta_kernel::{Engine, KernelError, SnapshotRef};
 use delta_kernel_default_engine::DefaultEngineBuilder;
 use delta_kernel_default_engine::executor::tokio::TokioBackgroundExecutor;
-use futures::{StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt, future};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use url::Url;
 
+use super::escapes::Unescaped;
 use super::{columns, files};
 use crate::deleted_rows::without_rows;
 use crate::options::Wanted;
@@ -33,6 +36,9 @@ pub(crate) const FORMAT: &str = "DELTA";
 
 /// Digits of the number of a commit in the name of its file.
 const VERSION_DIGITS: usize = 20;
+
+/// The end of a Parquet file.
+const PARQUET: &[u8] = b"PAR1";
 
 /// Commits that are read at the same time for the history.
 const COMMITS_AT_ONCE: usize = 16;
@@ -68,8 +74,9 @@ impl DeltaLog {
         let root = Url::parse(url.as_str()).map_err(|error| DataFusionError::External(Box::new(error)))?;
         static REQUESTS: OnceLock<Arc<TokioBackgroundExecutor>> = OnceLock::new();
         let requests = REQUESTS.get_or_init(|| Arc::new(TokioBackgroundExecutor::new()));
-        let engine =
-            DefaultEngineBuilder::new(Arc::clone(&store)).with_task_executor(Arc::clone(requests)).build();
+        let engine = DefaultEngineBuilder::new(Arc::new(Unescaped(Arc::clone(&store))))
+            .with_task_executor(Arc::clone(requests))
+            .build();
         let folder = url.prefix().clone().join("_delta_log");
         let (name, engine, last) = (name.to_owned(), Arc::new(engine), Mutex::new(None));
         Ok(DeltaLog { name, root, wanted, engine, store, folder, last })
@@ -84,6 +91,51 @@ impl DeltaLog {
         let done = done.map_err(|error| DataFusionError::External(Box::new(error)))?;
         done.map_err(|ReadError(error)| error.context(format!("the Delta table {}", self.name)))
     }
+
+    /// Names the damaged file in an error of reading the log.
+    async fn explained(&self, error: DataFusionError) -> DataFusionError {
+        use KernelError::{Arrow, MalformedJson, Parquet};
+        let may_be_damage = match error.find_root() {
+            DataFusionError::External(cause) => {
+                matches!(cause.downcast_ref::<KernelError>(), Some(Arrow(_) | MalformedJson(_) | Parquet(_)))
+            }
+            _ => false,
+        };
+        if !may_be_damage {
+            return error;
+        }
+        match self.damaged().await {
+            Ok(Some(file)) => error.context(format!(
+                "the file {file} is damaged: restore it, or read a version that does not need it (delta.version)"
+            )),
+            _ => error,
+        }
+    }
+
+    /// The first damaged file of the log.
+    async fn damaged(&self) -> Result<Option<Path>> {
+        let files: Vec<ObjectMeta> = self.store.list(Some(&self.folder)).try_collect().await?;
+        let each = |file: ObjectMeta| async move {
+            let is_damaged = match file.location.extension() {
+                Some("json") => !is_json(&self.store.get(&file.location).await?.bytes().await?),
+                Some("parquet") => {
+                    let end = file.size.saturating_sub(PARQUET.len() as u64)..file.size;
+                    file.size == 0 || self.store.get_range(&file.location, end).await?[..] != *PARQUET
+                }
+                _ => false,
+            };
+            Ok::<_, DataFusionError>(is_damaged.then_some(file.location))
+        };
+        let damaged = futures::stream::iter(files.into_iter().map(each)).buffered(COMMITS_AT_ONCE);
+        let mut damaged = pin!(damaged.try_filter_map(|file| future::ready(Ok(file))));
+        damaged.try_next().await
+    }
+}
+
+/// Returns whether all lines are JSON.
+fn is_json(lines: &[u8]) -> bool {
+    let mut lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    lines.all(|line| serde_json::from_slice::<IgnoredAny>(line).is_ok())
 }
 
 /// An error while a log is read, of the kernel or of this crate.
@@ -91,7 +143,10 @@ pub(super) struct ReadError(DataFusionError);
 
 impl From<KernelError> for ReadError {
     fn from(error: KernelError) -> Self {
-        ReadError(DataFusionError::External(Box::new(error)))
+        match error {
+            KernelError::Backtraced { source, .. } => ReadError::from(*source),
+            error => ReadError(DataFusionError::External(Box::new(error))),
+        }
     }
 }
 
@@ -191,7 +246,10 @@ impl Source for DeltaLog {
             };
             Ok((kernel, snapshot))
         };
-        let (kernel, snapshot) = self.blocking(read).await?;
+        let (kernel, snapshot) = match self.blocking(read).await {
+            Ok(read) => read,
+            Err(error) => return Err(Box::pin(self.explained(error)).await),
+        };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(kernel);
         Ok(snapshot)
     }

@@ -1,9 +1,10 @@
 //! Delta tables.
 //!
 //! [`log`] reads the log by `delta_kernel`, which decides what a version consists of. [`columns`] and [`files`]
-//! translate its columns and files. Newer features than the kernel reads are errors of the kernel.
+//! translate its columns and files, and [`escapes`] mends JSON for the kernel. Newer features than the kernel reads are errors of the kernel.
 
 mod columns;
+mod escapes;
 mod files;
 mod log;
 
