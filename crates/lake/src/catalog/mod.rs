@@ -16,6 +16,7 @@ use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::TableType;
 use datafusion::object_store::ObjectStore;
 use futures::{StreamExt, TryStreamExt};
 
@@ -228,6 +229,14 @@ impl SchemaProvider for LakeSchema {
             .await
             .map_err(|error| error.context(format!("the table {}.{}.{name}", self.shared.name, self.name)))?;
         Ok(found.map(|opened| opened.table as _))
+    }
+
+    /// A listed table is not opened, so that one which cannot be read does not hide the others.
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
+        match self.table_names().iter().any(|known| known == name) {
+            true => Ok(Some(TableType::Base)),
+            false => Ok(self.table(name).await?.map(|table| table.table_type())),
+        }
     }
 
     fn table_exist(&self, name: &str) -> bool {
