@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::common::Result;
@@ -15,6 +16,12 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// Returns the newest snapshot, or the one that was asked for. `known` is the one that was read before. Called
     /// by one task at a time.
     async fn snapshot(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>>;
+
+    /// The version in which a statement reads all tables of the catalog, looked up less than `age` ago; `None` if each
+    /// table has versions of its own.
+    async fn common_version(&self, _age: Duration) -> Result<Option<u64>> {
+        Ok(None)
+    }
 
     /// Reads the deleted rows of a file, and returns the file with the rows that are left.
     async fn without_deleted(&self, file: &DataFile, deletes: &Deletes) -> Result<PartitionedFile>;

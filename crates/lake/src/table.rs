@@ -104,9 +104,16 @@ impl LakeTable {
 
     /// The newest snapshot, with the columns of the table.
     async fn newest(&self) -> Result<Arc<Snapshot>> {
+        let common = match self.refresh {
+            Some(refresh) => self.source.common_version(refresh).await?,
+            None => None,
+        };
         let fresh = || {
             let (last, looked_up) = self.current();
-            let fresh = self.refresh.is_none_or(|refresh| looked_up.elapsed() < refresh);
+            let fresh = match common {
+                Some(version) => last.version == version,
+                None => self.refresh.is_none_or(|refresh| looked_up.elapsed() < refresh),
+            };
             fresh.then_some(last)
         };
         if let Some(last) = fresh() {

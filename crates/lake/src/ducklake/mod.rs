@@ -1,12 +1,13 @@
 //! DuckLake tables: the files of all versions are rows of a database.
 //!
-//! [`table`] reads a version in one transaction, with the words of the database in [`stored`]: [`columns`] are its columns, [`files`] its files, and [`inlined`] rows
-//! that are in the database itself.
+//! [`table`] reads a version in one transaction, with the words of the database in [`stored`]: [`columns`] are its columns,
+//! [`files`] its files, and [`inlined`] rows that are in the database itself. [`newest`] is the version that a statement reads.
 
 mod columns;
 mod deletes;
 mod files;
 mod inlined;
+mod newest;
 mod stored;
 mod table;
 
@@ -26,6 +27,7 @@ use crate::catalog::{Catalog, Found, OwnStore};
 use crate::options::{Options, Wanted, Words};
 use crate::place::store_of;
 use crate::table::opened;
+use newest::Newest;
 use stored::{is_of_version, version};
 use table::DuckLakeTable;
 pub(crate) use table::FORMAT;
@@ -39,6 +41,7 @@ const VERSION: &str = "1.0";
 #[derive(Debug)]
 pub(crate) struct DuckLakeCatalog {
     database: Arc<Database>,
+    newest: Arc<Newest>,
     /// The folder of all files, with a slash at its end.
     folder: String,
     /// Whether it may be one of this machine.
@@ -51,6 +54,7 @@ impl DuckLakeCatalog {
         address.end("refresh and those of the database")?;
         let local = address.local;
         let of_file = (address.url.scheme() == "sqlite").then(|| address.url.path().to_owned());
+        let newest = Newest::of(address.url.as_str());
         let database = Database::open(address).await?;
         let key = "SELECT value FROM ducklake_metadata WHERE key = $1 AND scope IS NULL";
         let mut reading = database.read().await?;
@@ -69,7 +73,7 @@ impl DuckLakeCatalog {
             _ => folder,
         };
         let folder = format!("{}/", folder.trim_end_matches('/'));
-        Ok(DuckLakeCatalog { database: Arc::new(database), folder, local })
+        Ok(DuckLakeCatalog { database: Arc::new(database), newest, folder, local })
     }
 }
 
@@ -151,6 +155,7 @@ impl Catalog for DuckLakeCatalog {
             schema: schema.to_owned(),
             table: table.to_owned(),
             database: Arc::clone(&self.database),
+            newest: Arc::clone(&self.newest),
             location: place.folder_in(&self.folder),
             folder: self.folder.clone(),
             url,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::Schema;
@@ -12,6 +13,7 @@ use url::Url;
 
 use super::columns::Columns;
 use super::deletes::DeletedRows;
+use super::newest::Newest;
 use super::stored::{below, is_of_version, version};
 use super::{files, inlined};
 use crate::catalog::database::{Database, Reading};
@@ -31,6 +33,7 @@ pub(super) struct DuckLakeTable {
     pub(super) schema: String,
     pub(super) table: String,
     pub(super) database: Arc<Database>,
+    pub(super) newest: Arc<Newest>,
     /// The folder of all tables.
     pub(super) folder: String,
     /// The folder of this one.
@@ -82,8 +85,18 @@ pub(super) async fn place_of(
 
 impl DuckLakeTable {
     async fn read(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>> {
+        let wanted = match &self.wanted {
+            // Looked up just now, when the known snapshot was found to be old.
+            Wanted::Newest if known.is_some() => {
+                Wanted::Version(self.newest.version(&self.database, Duration::MAX).await?)
+            }
+            wanted => wanted.clone(),
+        };
         let mut reading = self.database.read().await?;
-        let version = version(&mut reading, &self.wanted).await?;
+        let version = version(&mut reading, &wanted).await?;
+        if wanted == Wanted::Newest {
+            self.newest.note(version);
+        }
         if let Some(known) = known.filter(|known| known.version == version) {
             return Ok(Arc::clone(known));
         }
@@ -118,6 +131,13 @@ impl Source for DuckLakeTable {
     async fn snapshot(&self, known: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>> {
         let read = Box::pin(self.read(known)).await;
         read.map_err(|error| error.context(format!("the DuckLake table {}", self.name)))
+    }
+
+    async fn common_version(&self, age: Duration) -> Result<Option<u64>> {
+        match self.wanted {
+            Wanted::Newest => self.newest.version(&self.database, age).await.map(Some),
+            _ => Ok(None),
+        }
     }
 
     async fn without_deleted(&self, file: &DataFile, deletes: &Deletes) -> Result<PartitionedFile> {
