@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io::Cursor;
 use std::sync::Arc;
 
+use arrow_avro::compression::CompressionCodec;
 use arrow_avro::reader::{ReaderBuilder, read_header_info};
-use arrow_avro::schema::AvroSchema;
 use bytes::Bytes;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use datafusion::arrow::compute::cast;
@@ -93,30 +93,68 @@ pub(super) fn entries(bytes: &Bytes, manifest: &Manifest) -> Result<Vec<Entry>> 
 }
 
 fn batches(bytes: &Bytes) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+    let reader = ReaderBuilder::new().build(Cursor::new(readable(bytes)?))?;
+    Ok(reader.map(|batch| Ok(batch?)))
+}
+
+/// The file with a schema that arrow-avro 59 reads: it fails on records without fields, such as the partition of a table without
+/// one, and on names with escapes, such as those of Python for `ä`. Neither changes the bytes of rows.
+fn readable(bytes: &Bytes) -> Result<Bytes> {
     let header = read_header_info(Cursor::new(bytes)).map_err(ArrowError::from)?;
     let written = header.writer_schema().map_err(ArrowError::from)?.json_string;
     let schema: Value =
         serde_json::from_str(&written).map_err(|error| DataFusionError::External(Box::new(error)))?;
-    let mut builder = ReaderBuilder::new();
-    // arrow-avro 59 fails on records without fields, such as the partition of a table without one.
-    let read = without_empty_records(schema.clone());
-    if read != schema {
-        builder = builder.with_reader_schema(AvroSchema::new(read.to_string()));
+    let read = plain(schema.clone());
+    if read == schema && !written.contains('\\') {
+        return Ok(bytes.clone());
     }
-    let reader = builder.build(Cursor::new(bytes.clone()))?;
-    Ok(reader.map(|batch| Ok(batch?)))
+    let codec = match header.compression().map_err(ArrowError::from)? {
+        None => "null",
+        Some(CompressionCodec::Deflate) => "deflate",
+        Some(CompressionCodec::Snappy) => "snappy",
+        Some(CompressionCodec::ZStandard) => "zstandard",
+        Some(CompressionCodec::Bzip2) => "bzip2",
+        Some(CompressionCodec::Xz) => "xz",
+    };
+    let mut file = b"Obj\x01".to_vec();
+    let entries = [("avro.codec", codec.to_owned()), ("avro.schema", read.to_string())];
+    add_number(entries.len(), &mut file);
+    for text in entries.iter().flat_map(|(key, value)| [*key, value.as_str()]) {
+        add_number(text.len(), &mut file);
+        file.extend_from_slice(text.as_bytes());
+    }
+    add_number(0, &mut file);
+    file.extend_from_slice(&header.sync());
+    let rows = usize::try_from(header.header_len()).ok().and_then(|header| bytes.get(header..));
+    file.extend_from_slice(rows.unwrap_or_default());
+    Ok(file.into())
 }
 
-/// The schema without fields that are records without fields.
-fn without_empty_records(mut schema: Value) -> Value {
+/// Adds a number as Avro writes it: twice the number, in parts of seven bits.
+fn add_number(number: usize, file: &mut Vec<u8>) {
+    let mut rest = (number as u64) << 1;
+    while rest > 0x7f {
+        file.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    file.push(rest as u8);
+}
+
+/// The schema without fields that are records without fields. Fields whose names need escapes get others: partitions are read by
+/// position.
+fn plain(mut schema: Value) -> Value {
     let is_empty = |field: &Value| {
         let record = &field["type"];
         record["type"] == "record" && record["fields"].as_array().is_some_and(Vec::is_empty)
     };
     if let Some(fields) = schema.get_mut("fields").and_then(Value::as_array_mut) {
         fields.retain(|field| !is_empty(field));
-        for field in fields {
-            field["type"] = without_empty_records(field["type"].take());
+        for (at, field) in fields.iter_mut().enumerate() {
+            field["type"] = plain(field["type"].take());
+            let has_escapes = |name: &str| name.contains(|c: char| c.is_control() || c == '"' || c == '\\');
+            if field["name"].as_str().is_some_and(has_escapes) {
+                field["name"] = format!("_{at}").into();
+            }
         }
     }
     schema
@@ -251,5 +289,39 @@ impl Records {
             referenced: text("referenced_data_file")?,
             part,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_that_arrow_does_not_read() {
+        let schema = r#"{"type": "record", "name": "r", "fields": [
+            {"name": "\u00e4", "type": "int"}, {"name": "a\"b", "type": "int"},
+            {"name": "none", "type": {"type": "record", "name": "e", "fields": []}}
+        ]}"#;
+        let mut file = b"Obj\x01".to_vec();
+        add_number(1, &mut file);
+        for text in ["avro.schema", schema] {
+            add_number(text.len(), &mut file);
+            file.extend_from_slice(text.as_bytes());
+        }
+        add_number(0, &mut file);
+        file.extend([9; 16]);
+        // One row of three bytes, with 7 and 300.
+        add_number(1, &mut file);
+        add_number(3, &mut file);
+        add_number(7, &mut file);
+        add_number(300, &mut file);
+        file.extend([9; 16]);
+        let file = Bytes::from(file);
+        let mut read = batches(&file).expect("a file");
+        let batch = read.next().expect("a batch").expect("a row");
+        assert!(read.next().is_none());
+        let number = |at: usize| batch.column(at).as_primitive::<Int32Type>().value(0);
+        assert_eq!((batch.num_rows(), batch.num_columns(), number(0), number(1)), (1, 2, 7, 300));
+        assert_eq!(batch.schema().field(0).name(), "ä");
     }
 }

@@ -17,7 +17,6 @@ use coscan_datafusion::folder_url;
 use coscan_upstream::boxed;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{DataFusionError, Result};
-use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::logical_expr::CreateExternalTable;
 
 use url::Url;
@@ -46,14 +45,16 @@ impl IcebergTables {
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
         let options = Options::of(command, &WORDS)?;
-        let location = &options.location;
+        let location = options.location.as_str();
+        // The name of a file is no pattern, nor is that of its folder.
         let is_file = location.ends_with(".json");
-        let url = if is_file { ListingTableUrl::parse(location)? } else { folder_url(location)? };
+        let file = is_file.then(|| location.rsplit_once('/').unwrap_or((".", location)));
+        let url = folder_url(file.map_or(location, |(folder, _)| folder))?;
         let store = state.runtime_env().object_store(&url)?;
         let parsed = Url::parse(url.as_str()).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let newest = match url.prefix().clone() {
-            file if is_file => Newest::File(file),
-            folder => Newest::Folder(folder),
+        let newest = match (url.prefix().clone(), file) {
+            (folder, Some((_, file))) => Newest::File(folder.join(file)),
+            (folder, None) => Newest::Folder(folder),
         };
         let table = IcebergTable::new(location, parsed, newest, store, options.wanted.clone());
         opened(Arc::new(table), url.object_store(), &options).await

@@ -145,7 +145,11 @@ impl IcebergTable {
             async move {
                 let entries = match before {
                     Some(entries) => entries,
-                    None => Arc::new(manifests::entries(&self.file(root, &manifest.path).await?, &manifest)?),
+                    None => {
+                        let bytes = self.file(root, &manifest.path).await?;
+                        let entries = manifests::entries(&bytes, &manifest);
+                        Arc::new(entries.map_err(|error| cannot_read("manifest", &manifest.path, error))?)
+                    }
                 };
                 Ok::<_, DataFusionError>((manifest.path, entries))
             }
@@ -178,12 +182,19 @@ impl IcebergTable {
             _ => Path::parse(location)?,
         };
         let bytes = self.store.get(&path).await?.bytes().await?;
-        if !location.ends_with(&format!(".gz{METADATA}")) {
-            return Metadata::parse(&bytes);
-        }
-        let mut text = Vec::new();
-        GzDecoder::new(bytes.as_ref()).read_to_end(&mut text)?;
-        Metadata::parse(&text)
+        let parse = || {
+            if !location.ends_with(&format!(".gz{METADATA}")) {
+                return Metadata::parse(&bytes);
+            }
+            let mut text = Vec::new();
+            GzDecoder::new(bytes.as_ref()).read_to_end(&mut text)?;
+            Metadata::parse(&text)
+        };
+        parse().map_err(|error| {
+            error.context(format!(
+                "the metadata file {location} cannot be read: restore it, or name an earlier one as the table's location"
+            ))
+        })
     }
 
     /// The folder of the table. Without a catalog it is the one with the folder of this metadata file, because the
@@ -207,11 +218,18 @@ impl IcebergTable {
 
     async fn manifests(&self, snapshot: &metadata::Snapshot, root: &Root) -> Result<Vec<Manifest>> {
         if let Some(list) = &snapshot.manifest_list {
-            return manifests::list(&self.file(root, list).await?);
+            let read = manifests::list(&self.file(root, list).await?);
+            let what = format!("list of manifests of the snapshot {}", snapshot.snapshot_id);
+            return read.map_err(|error| cannot_read(&what, list, error));
         }
         let of = |path: &String| Manifest { path: path.clone(), spec: 0, sequence: 0 };
         Ok(snapshot.manifests.iter().map(of).collect())
     }
+}
+
+/// An error in a file of a snapshot.
+fn cannot_read(what: &str, path: &str, error: DataFusionError) -> DataFusionError {
+    error.context(format!("the {what} {path} cannot be read: restore it, or read another snapshot"))
 }
 
 /// Returns the metadata file of the highest number in a table's folder; `None` if the folder is no table.
