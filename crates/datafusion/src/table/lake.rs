@@ -54,7 +54,10 @@ pub(crate) async fn lake_table(
         Some((format, location)) => (format, location.to_owned()),
         None => match found(state, text).await? {
             Some(found) => found,
-            None => return Ok(None),
+            None => match found_version(state, text).await? {
+                Some(found) => found,
+                None => return Ok(None),
+            },
         },
     };
     let own = state.as_any().downcast_ref::<SessionState>();
@@ -94,6 +97,18 @@ pub fn folder_url(text: &str) -> Result<ListingTableUrl> {
     }
     let url = location.url();
     if url.is_collection() { Ok(url.clone()) } else { ListingTableUrl::parse(format!("{url}/")) }
+}
+
+/// Looks for a folder with a log at a location that ends in a version (`@v7`) or in `@history`.
+async fn found_version(state: &dyn Session, text: &str) -> Result<Option<(LakeFormat, String)>> {
+    let Some((folder, version)) = text.rsplit_once('@') else { return Ok(None) };
+    let number = version.strip_prefix('v').unwrap_or_default();
+    let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    if !is_number && version != "history" {
+        return Ok(None);
+    }
+    let found = found(state, folder).await?;
+    Ok(found.map(|(format, folder)| (format, format!("{}@{version}", folder.trim_end_matches('/')))))
 }
 
 /// Looks for the log of a format in a folder. Returns the folder's URL.
