@@ -68,7 +68,8 @@ pub(crate) async fn tables(query: CommandGetTables, session: &Session) -> Result
         let listed = !matches!(schema.as_str(), "pg_catalog" | "information_schema");
         let Some(of) = of.filter(|_| listed) else { continue };
         for name in of.table_names() {
-            let Some(table) = of.table(&name).await.map_err(internal)? else { continue };
+            // A table that cannot be opened does not hide the others.
+            let Ok(Some(table)) = of.table(&name).await else { continue };
             let kind = if table.table_type() == TableType::View { "VIEW" } else { "TABLE" };
             let columns = if with_columns { told(&table.schema()).as_ref().clone() } else { Schema::empty() };
             builder.append(&catalog, &schema, &name, kind, &columns).map_err(internal)?;
