@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
-use datafusion::arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, StringArray};
+use datafusion::arrow::array::{
+    ArrayRef, AsArray, Int32Array, Int64Array, StringArray, TimestampMillisecondArray,
+};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::Result;
 use log::{Log, column, mapped, metadata, plain, remove, without};
@@ -56,6 +58,8 @@ async fn a_folder_with_a_log_is_what_the_log_says() {
     coscan.register_parquet("folder", &log.location()).await.expect("a table");
     coscan.register_parquet("named", &format!("delta:{}", log.location())).await.expect("a table");
     coscan.register_parquet("all", &format!("{}/*.parquet", log.location())).await.expect("a table");
+    coscan.register_parquet("before", &format!("{}@v1", log.location())).await.expect("a table");
+    assert_eq!(rows(&coscan, "SELECT count(*), sum(n) FROM before").await.expect("rows"), ["30 | 435"]);
     for table in ["t", "folder", "named"] {
         let sql = format!("SELECT count(*), sum(n), min(n), max(n) FROM {table}");
         assert_eq!(rows(&coscan, &sql).await.expect("rows"), ["23 | 693 | 10 | 102"], "{table}");
@@ -261,6 +265,64 @@ async fn columns_that_cannot_be_read_are_errors_and_not_nulls() {
     assert_eq!(rows(&coscan, "SELECT sum(n) FROM nested").await.expect("rows"), ["3"]);
     let error = self::error(&coscan, "SELECT pair FROM nested").await;
     assert!(error.contains("pair") && error.contains("renamed"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn variants_are_refused_by_name() {
+    let columns = [plain("n", "long"), plain("v", "variant")];
+    let mut log = Log::new(&columns, &[], &["variantType"], json!({}));
+    let add = log.file("x.parquet", &[("n", numbers(0..3))]);
+    log.commit(&[add]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    assert_eq!(rows(&coscan, "SELECT sum(n) FROM t").await.expect("rows"), ["3"]);
+    let error = error(&coscan, "SELECT v FROM t").await;
+    assert!(error.contains("the column v") && error.contains("variant"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn constants_between_two_times_of_a_file_are_not_cut() {
+    let mut log = Log::new(&[plain("at", "timestamp")], &[], &[], json!({}));
+    let times = TimestampMillisecondArray::from(vec![999, -1001]).with_timezone("UTC");
+    let add = log.file("x.parquet", &[("at", Arc::new(times))]);
+    log.commit(&[add]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    for (condition, microseconds, count) in
+        [("<", 999_001, 2), ("=", 999_001, 0), ("=", 999_000, 1), (">", -1_001_001, 2), ("<>", 999_001, 2)]
+    {
+        let time = format!("arrow_cast({microseconds}, 'Timestamp(Microsecond, Some(\"UTC\"))')");
+        let sql = format!("SELECT count(*) FROM t WHERE at {condition} {time}");
+        assert_eq!(rows(&coscan, &sql).await.expect("rows"), [count.to_string()], "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn characters_that_are_escaped_as_two_halves() {
+    let mut log = Log::new(&[plain("k", "string"), plain("x", "string")], &["k"], &[], json!({}));
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["𠮷"]));
+    let bounds = json!({"minValues": {"x": "𠮷"}, "maxValues": {"x": "𠮷"}, "nullCount": {"x": 0}});
+    let mut add = log.file_with("x.parquet", &[("x", text)], json!({"k": "𠮷"}), bounds);
+    let escaped = |text: &str| text.replace('𠮷', "\\ud842\\udfb7");
+    let statistics = escaped(add["add"]["stats"].as_str().expect("statistics"));
+    add["add"]["stats"] = json!(statistics);
+    log.commit(&[add]);
+    let commit = log.path().join(format!("_delta_log/{:020}.json", 1));
+    let written = std::fs::read_to_string(&commit).expect("a commit");
+    std::fs::write(&commit, escaped(&written)).expect("a commit");
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    let found = rows(&coscan, "SELECT k, x FROM t WHERE k = '𠮷' AND x = '𠮷'").await.expect("rows");
+    assert_eq!(found, ["𠮷 | 𠮷"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_file_of_the_log_is_named() {
+    let (log, _) = table_of(&[0..10], &[]);
+    let commit = log.path().join(format!("_delta_log/{:020}.json", 1));
+    std::fs::write(commit, "{\"add\" x}\n").expect("a commit");
+    let error = declare(&context(), "t", &log.location(), "").await.expect_err("damaged").to_string();
+    assert!(error.contains("00000000000000000001.json is damaged: restore it"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,7 +32,7 @@ STATEMENTS = 8
 COLUMNS: dict[str, tuple[pa.DataType, object]] = {
     "id": (pa.int64(), lambda draw: draw.randrange(-50, 400)),
     "small": (pa.int32(), lambda draw: draw.randrange(-5, 5)),
-    "word": (pa.string(), lambda draw: draw.choice(["", "a", "é", "zz" * 30, "~", "b'c", "n%s" % draw.randrange(40)])),
+    "word": (pa.string(), lambda draw: draw.choice(["", "a", "é", "𠮷", "😀", "zz" * 30, "~", "b'c", "n%s" % draw.randrange(40)])),
     "ratio": (pa.float64(), lambda draw: draw.choice([0.0, -0.0, 1.5, -1e300, float("inf"), float("nan")])),
     "price": (pa.decimal128(12, 2), lambda draw: Decimal(draw.randrange(-99999, 99999)).scaleb(-2)),
     "long_price": (pa.decimal128(38, 10), lambda draw: Decimal(draw.randrange(-(10**30), 10**30)).scaleb(-10)),
@@ -43,13 +43,14 @@ COLUMNS: dict[str, tuple[pa.DataType, object]] = {
         + datetime.timedelta(microseconds=draw.randrange(-5000, 5000)),
     ),
     "clock": (pa.timestamp("us"), lambda draw: datetime.datetime(1969, 12, 31) + datetime.timedelta(milliseconds=draw.randrange(9**9))),
+    "größe": (pa.int32(), lambda draw: draw.randrange(3)),
     "yes": (pa.bool_(), lambda draw: draw.random() < 0.5),
     "raw": (pa.binary(), lambda draw: draw.choice([b"", b"\x00\xff", b"x"])),
     "items": (pa.list_(pa.int32()), lambda draw: [draw.choice([1, None, 7]) for _ in range(draw.randrange(3))]),
     "pair": (pa.struct([("u", pa.int32()), ("v", pa.string())]), lambda draw: {"u": draw.randrange(9), "v": draw.choice([None, "w"])}),
 }
 #: Columns that may be keys of partitions.
-KEYS = ("small", "word", "day", "yes", "moment")
+KEYS = ("small", "word", "day", "größe", "yes", "moment")
 
 
 def is_compared(type: pa.DataType) -> bool:
@@ -113,6 +114,8 @@ class Drawn(ABC):
         if pa.types.is_date(type):
             return f"DATE '{value}'"
         if pa.types.is_timestamp(type):
+            # Between two values of a file whose own unit is a larger one, too.
+            value += datetime.timedelta(microseconds=self.draw.choice([-1, 0, 0, 1]))
             return f"TIMESTAMPTZ '{value.isoformat()}'" if type.tz else f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         if pa.types.is_decimal(type) and type.precision == 38:
             return f"CAST('{value}' AS DECIMAL(38, 10))"
