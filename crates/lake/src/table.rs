@@ -8,14 +8,15 @@ use coscan_datafusion::once_in_statement;
 use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result;
 use datafusion::common::config::TableParquetOptions;
+use datafusion::common::{Result, not_impl_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -169,9 +170,22 @@ impl TableProvider for LakeTable {
     }
 
     boxed!(LakeTable::plan as scan);
+    boxed!(LakeTable::insert as insert_into);
 }
 
 impl LakeTable {
+    async fn insert(
+        &self,
+        _: &dyn Session,
+        _: Arc<dyn ExecutionPlan>,
+        _: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        not_impl_err!(
+            "the table {} is only read: write to it with the program that made it",
+            self.source.name()
+        )
+    }
+
     async fn plan(
         &self,
         state: &dyn Session,

@@ -60,6 +60,8 @@ async fn a_folder_with_a_log_is_what_the_log_says() {
     coscan.register_parquet("all", &format!("{}/*.parquet", log.location())).await.expect("a table");
     coscan.register_parquet("before", &format!("{}@v1", log.location())).await.expect("a table");
     assert_eq!(rows(&coscan, "SELECT count(*), sum(n) FROM before").await.expect("rows"), ["30 | 435"]);
+    let error = error(&coscan, "INSERT INTO t VALUES (1)").await;
+    assert!(error.contains("is only read"), "{error}");
     for table in ["t", "folder", "named"] {
         let sql = format!("SELECT count(*), sum(n), min(n), max(n) FROM {table}");
         assert_eq!(rows(&coscan, &sql).await.expect("rows"), ["23 | 693 | 10 | 102"], "{table}");
