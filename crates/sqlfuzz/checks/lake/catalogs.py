@@ -357,6 +357,12 @@ class DuckLake(unittest.TestCase):
             "INSERT INTO other.t VALUES (5000, 1)",
             "ALTER TABLE other.t ADD COLUMN w VARCHAR DEFAULT 'd'",
             "INSERT INTO other.t VALUES (5001, 2, NULL)",
+            r"ALTER TABLE other.t ADD COLUMN raw BLOB DEFAULT '\xAA'",
+            "ALTER TABLE other.t ADD COLUMN u UUID DEFAULT '00000000-0000-0000-0000-000000000007'",
+            "CREATE TABLE nested AS SELECT range AS id, {'a': range} AS s, MAP {'k': {'a': range}} AS m FROM range(100)",
+            "ALTER TABLE nested ADD COLUMN s.w BIGINT DEFAULT 7",
+            "ALTER TABLE nested ADD COLUMN m.value.h VARCHAR",
+            "INSERT INTO nested SELECT range, {'a': range, 'w': NULL}, MAP {'k': {'a': range, 'h': 'x'}} FROM range(100, 200)",
         ):
             cls.writer.execute(statement)
         address = f"ducklake+postgresql://postgres@localhost:{cls.database.port}/lake?host={cls.database.folder}&refresh=1"
@@ -375,7 +381,10 @@ class DuckLake(unittest.TestCase):
             f"SELECT {plain} FROM lake.main.all_types",
             "SELECT l, s FROM lake.main.all_types WHERE l IS NOT NULL",
             "SELECT count(*), count(DISTINCT x), max(tn), min(u) FROM lake.main.all_types WHERE w <> ''",
-            "SELECT * FROM lake.other.t",
+            "SELECT id, k, w, raw FROM lake.other.t",
+            "SELECT count(*), count(u), count(DISTINCT u) FROM lake.other.t",
+            "SELECT id, s, m['k'] AS inside FROM lake.main.nested",
+            "SELECT count(*), sum(s['w']) FROM lake.main.nested WHERE s['w'] = 7",
             "SELECT count(*), sum(id) FROM lake.other.t WHERE w = 'd' AND k < 4",
             "SELECT count(*) FROM lake.other.t",
         ):
@@ -391,6 +400,33 @@ class DuckLake(unittest.TestCase):
             statement = "SELECT count(*), sum(id), sum(k) FROM lake.other."
             wanted = self.writer.execute(f"{statement}t AT (VERSION => {version})").fetchall()
             self.assertEqual(self.ask(f'{statement}"t@v{version}"'), wanted, version)
+
+    def test_tables_that_change_together_are_read_in_one_version(self) -> None:
+        self.writer.execute("CREATE TABLE one (v BIGINT)")
+        self.writer.execute("CREATE TABLE two (v BIGINT)")
+        server = self.enterContext(Server(COSCAN, {}, self.options, self.folder / "together.log"))
+        done = threading.Event()
+
+        def write() -> None:
+            for commit in range(COMMITS * 4):
+                self.writer.execute("BEGIN")
+                for table in ("one", "two"):
+                    self.writer.execute(f"INSERT INTO {table} VALUES ({commit})")
+                self.writer.execute("COMMIT")
+                time.sleep(0.05)
+            done.set()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        seen = set()
+        with server.connect() as connection:
+            while not done.is_set():
+                query = "SELECT (SELECT count(*) FROM lake.main.one), (SELECT count(v) FROM lake.main.two)"
+                one, two = connection.execute(query).fetchone()
+                seen.add(one)
+                self.assertEqual(one, two)
+        writer.join()
+        self.assertGreater(len(seen), 2, "the reader saw the tables change")
 
     def test_readers_beside_a_writer(self) -> None:
         """Every commit has ten rows whose sum is zero, in the catalog or in files, which are merged meanwhile."""
