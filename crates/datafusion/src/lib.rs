@@ -29,8 +29,10 @@ mod scan;
 mod session;
 mod shared_result;
 mod shared_subplan;
+mod slices;
 mod stores;
 mod table;
+mod wide_rows;
 
 pub use coscan_upstream::{sql, with_all_digits};
 pub use error::{engine_error, from_engine};
@@ -55,3 +57,4 @@ pub use table::adapter::adapters_for_declared_columns;
 pub use table::lake::folder_url;
 pub use table::listing::table_files;
 pub use table::uuids::{as_uuid, is_uuid};
+pub use wide_rows::{Narrow, in_small_batches};

@@ -613,6 +613,10 @@ SELECT n, x FROM (VALUES (1), (2)) t(n) JOIN unnest(ARRAY[2,3]) x ON x = n
 SELECT * FROM unnest(ARRAY[1,2], ARRAY[1,2]) AS t(a,b)
 SELECT * FROM unnest(ARRAY[1,2], ARRAY['a','b','c']) WITH ORDINALITY
 SELECT t.* FROM (VALUES ('{1,2}'::int[], '{a}'::text[])) v(i, s), unnest(v.i, v.s) t
+SELECT count(*), sum(length(s)) FROM (SELECT repeat('x', 100000) s) q, generate_series(1, 9000) u WHERE u % 2 = 0
+SELECT count(*), sum(length(s)) FROM (SELECT k, repeat('x', k * 50000) s FROM generate_series(1, 2) k) q JOIN generate_series(1, 9000) u ON k = u % 3
+SELECT count(*), sum(u), max(cardinality(a)) FROM (SELECT unnest(a) u, a FROM (SELECT array_agg(g) a FROM generate_series(1, 5000) g) q) z
+SELECT count(*), sum(u), count(v), sum(length(s)) FROM (SELECT s, unnest(a) u, unnest(b) v FROM (SELECT repeat('x', 500000 * k) s, ARRAY(SELECT generate_series(1, 90 * k)) a, ARRAY[1, k] b FROM (VALUES (1), (2)) t(k)) q) z
 SELECT x FROM unnest(ARRAY[1,2]) AS x(y)
 SELECT g, n FROM generate_series(1, 2) g(n)
 SELECT value FROM jsonb_array_elements('[1,{"a":2}]'::jsonb)

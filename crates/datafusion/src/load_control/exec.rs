@@ -37,6 +37,7 @@ use super::state::{Arrival, Line};
 use super::turn::Turn;
 use crate::error::panic_text;
 use crate::held_back::HeldBack;
+use crate::wide_rows::{Narrow, in_small_batches};
 
 /// The shared state of all runs of a query.
 pub(crate) struct Query {
@@ -341,6 +342,8 @@ impl Query {
             return internal_err!("a query that was planned again has another schema");
         }
         let config = with_batches_for(&plan, config);
+        // A run with too wide rows ends, and the host may run the statement again.
+        let plan = in_small_batches(plan, config.batch_size(), &Narrow::default())?;
         Ok((plan, self.context(id, context, config)))
     }
 }

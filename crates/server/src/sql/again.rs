@@ -1,5 +1,5 @@
-//! Execution of a statement, which restarts if a file was replaced before the first row, or its pages cannot be
-//! decoded.
+//! Execution of a statement, which restarts if a file was replaced before the first row, its pages cannot be decoded, or
+//! its rows are too wide for its batches.
 //!
 //! A scan reads one version of a file from beginning to end. If that version is gone, the scan fails, and a restart
 //! reads the new version. A client that has no rows cannot see the difference. A client that has rows gets an error
@@ -11,7 +11,7 @@
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
-use coscan_datafusion::{CoscanOptions, engine_error, only_reads, with_account};
+use coscan_datafusion::{CoscanOptions, Narrow, engine_error, in_small_batches, only_reads, with_account};
 use coscan_engine::EngineError;
 use coscan_upstream::execute_logical_plan;
 use datafusion::arrow::array::RecordBatch;
@@ -28,7 +28,6 @@ use futures::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
 
 use super::RunningQuery;
-use super::slices::sliced;
 
 /// Maximum number of runs of a statement. If files change faster, the client has to retry.
 const RUNS_MAX: u32 = 4;
@@ -45,6 +44,8 @@ pub(crate) struct Execution {
     runs: u32,
     /// Whether small tables are read by cooperative scans, too.
     all_cooperative: bool,
+    /// The rows of a batch for which rows were narrow enough, of the last run.
+    narrow: Narrow,
     /// The threads whose statements share results.
     shares: Handle,
     stream: Option<SendableRecordBatchStream>,
@@ -66,6 +67,7 @@ impl Execution {
             query,
             runs: 0,
             all_cooperative: false,
+            narrow: Narrow::default(),
             shares,
             stream: None,
             schema,
@@ -132,9 +134,13 @@ impl Execution {
         let frame = execute_logical_plan(&self.context, plan).await?;
         let frame = with_account(frame, self.query.account().clone());
         let frame = if self.all_cooperative { all_cooperative(frame) } else { frame };
+        let frame = match std::mem::take(&mut self.narrow).rows() {
+            Some(rows) => with_batch_rows(frame, rows),
+            None => frame,
+        };
         let task = Arc::new(frame.task_ctx());
         let batch_rows = task.session_config().batch_size();
-        let plan = sliced(frame.create_physical_plan().await?, batch_rows)?;
+        let plan = in_small_batches(frame.create_physical_plan().await?, batch_rows, &self.narrow)?;
         self.query.has_plan(plan.clone());
         let stream = {
             // Equal statements share a result if their threads are the same. The threads of all users last as long as the
@@ -152,6 +158,10 @@ impl Execution {
             self.all_cooperative = true;
             return true;
         }
+        if self.again.is_some() && self.runs < RUNS_MAX && self.narrow.rows().is_some() {
+            tracing::info!(query = self.query.id, %error, "the statement runs again with smaller batches");
+            return true;
+        }
         let replaced = matches!(engine_error(error), Some(EngineError::FileReplaced { .. }));
         let again = replaced && self.again.is_some() && self.runs < RUNS_MAX;
         if again {
@@ -167,6 +177,13 @@ fn all_cooperative(query: DataFrame) -> DataFrame {
     if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<CoscanOptions>() {
         options.small_table_bytes = 0;
     }
+    DataFrame::new(state, plan)
+}
+
+/// Returns the query with batches of so many rows.
+fn with_batch_rows(query: DataFrame, rows: usize) -> DataFrame {
+    let (mut state, plan) = query.into_parts();
+    *state.config_mut() = state.config().clone().with_batch_size(rows);
     DataFrame::new(state, plan)
 }
 

@@ -29,8 +29,7 @@
 //! | `bounded` | memory limits for results of expressions |
 //! | `nesting` | depth of a statement, before it is parsed |
 //! | `expanded` | size of a statement after its views, WITH queries and columns are expanded |
-//! | `slices` | small batches for many grouping sets |
-//! | `again` | restart after a file was replaced |
+//! | `again` | restart after a file was replaced, or with smaller batches |
 //! | `explain` | EXPLAIN |
 //! | `missing` | missing functions with the types of their arguments |
 //! | `error`, `sqlstate`, `said` | errors with PostgreSQL's codes and words |
@@ -68,7 +67,6 @@ mod session;
 pub(crate) mod settings;
 mod shown;
 mod size;
-mod slices;
 mod sqlstate;
 mod tables;
 mod text;

@@ -3,13 +3,10 @@
 //! An aggregation adds a batch to all of its grouping sets before it reserves memory and before it yields. A batch of
 //! 8192 rows makes 33 million groups in 4096 sets. Here the batches of such an aggregation are split, so that it adds a
 //! bounded number of rows between two reservations.
-//!
-//! This is no rule of the optimizer: equal queries share their results only in sessions whose rules are all known.
 
 use std::fmt;
 use std::sync::Arc;
 
-use coscan_datafusion::check_interrupt;
 use coscan_upstream::one_input::{OneInput, OneInputExec, with_children};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
@@ -19,6 +16,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
+
+use crate::interrupt::check_interrupt;
 
 /// Rows that an aggregation adds to its grouping sets at once, counted once per set.
 const ROWS_IN_SETS: usize = 32 << 10;
