@@ -157,9 +157,11 @@ fn no_statement(name: &str) -> QueryError {
 impl Connection<'_> {
     pub(crate) async fn parse(&mut self, message: Parse) -> PgWireResult<()> {
         let name = message.name.unwrap_or_default();
-        self.extended.admits(&name)?;
-        let types = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
         let mut attempt = self.session.attempt(&message.query);
+        let admitted: PgWireResult<()> = self.extended.admits(&name).map_err(Into::into);
+        attempt.ended(outcome(&admitted));
+        admitted?;
+        let types = message.type_oids.iter().map(|&oid| Type::from_oid(oid)).collect();
         let prepared = Box::pin(self.prepared(message.query.clone(), types, &[])).await;
         attempt.ended(outcome(&prepared));
         let prepared = prepared.map_err(|error| located(error, &message.query))?;
@@ -169,6 +171,17 @@ impl Connection<'_> {
     }
 
     pub(crate) async fn bind(&mut self, message: Bind) -> PgWireResult<()> {
+        let sql = self.extended.statement(message.statement_name.as_deref().unwrap_or_default())?.sql.clone();
+        // A statement that is refused here is not executed.
+        let mut attempt = self.session.attempt(&sql);
+        let bound = Box::pin(self.bind_to(message)).await;
+        attempt.ended(outcome(&bound));
+        bound?;
+        attempt.goes_on();
+        Ok(self.socket.feed(PgWireBackendMessage::BindComplete(BindComplete::new())).await?)
+    }
+
+    async fn bind_to(&mut self, message: Bind) -> PgWireResult<()> {
         let prepared = Box::pin(self.current(message.statement_name.as_deref().unwrap_or_default())).await?;
         let name = message.portal_name.clone().unwrap_or_default();
         let kept = &self.extended.portals;
@@ -192,7 +205,7 @@ impl Connection<'_> {
         };
         let portal = Portal { prepared, values, format, rows: None, begun: false, _reserved: reserved };
         self.extended.portals.insert(name, portal);
-        Ok(self.socket.feed(PgWireBackendMessage::BindComplete(BindComplete::new())).await?)
+        Ok(())
     }
 
     pub(crate) async fn describe(&mut self, message: Describe) -> PgWireResult<()> {
