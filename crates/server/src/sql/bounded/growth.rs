@@ -3,10 +3,11 @@
 use datafusion::arrow::array::{AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::ColumnarValue;
 
 use super::{SMALL, are_constants};
+use crate::sql::QueryError;
 use crate::sql::arguments::{Numbers, Texts};
 use crate::sql::functions::EXPONENT_MAX;
 use crate::sql::size::bytes_of;
@@ -15,6 +16,8 @@ use crate::sql::size::bytes_of;
 const LETTER_MAX: usize = 4;
 const NUMBER_TEXT: usize = 24;
 const TEMPLATE_LETTER: usize = 12;
+/// Maximum characters of a text whose distance to another is computed, as in PostgreSQL.
+const DISTANCE_MAX: usize = 255;
 /// Bytes of an element in a list of numbers or times, and of its offset.
 const ELEMENT: usize = 16;
 
@@ -45,6 +48,8 @@ pub(super) enum Growth {
     PrettyJsonb,
     /// All arguments joined.
     Sum,
+    /// A distance of two texts. It is small, but takes as many steps as the product of their lengths.
+    Distance,
     /// A part of the first argument, or the argument with other letters. Only a constant result is large.
     Constant,
 }
@@ -69,6 +74,7 @@ pub(super) fn growth(name: &str) -> Option<Growth> {
         | "jsonb_set"
         | "jsonb_strip_nulls" => Growth::Jsonb,
         "jsonb_pretty" => Growth::PrettyJsonb,
+        "levenshtein" => Growth::Distance,
         "concat" | "concat_ws" | "make_array" | "array_append" | "array_prepend" | "array_concat"
         | "array_union" | "struct" | "named_struct" | "map" | "format" | "overlay" | "arrays_zip"
         | "to_json" | "to_jsonb" | "json_build_object" | "jsonb_build_object" | "json_build_array"
@@ -114,9 +120,7 @@ pub(super) fn made(growth: Growth, args: &[ColumnarValue], rows: usize) -> Resul
             total(rows, |row| text.length(row).saturating_mul(times.count(row)))
         }
         (Growth::Pad, [text, length, fill @ ..]) => {
-            let ascii = |arg: &ColumnarValue| {
-                Ok::<_, datafusion::common::DataFusionError>(Texts::of(arg)?.is_ascii())
-            };
+            let ascii = |arg: &ColumnarValue| Ok::<_, DataFusionError>(Texts::of(arg)?.is_ascii());
             let plain = ascii(text)? && fill.first().map_or(Ok(true), ascii)?;
             let length = Numbers::of(length)?;
             let width = if plain { 1 } else { LETTER_MAX };
@@ -204,6 +208,17 @@ pub(super) fn made(growth: Growth, args: &[ColumnarValue], rows: usize) -> Resul
             each.saturating_mul(elements).saturating_add(bytes_of(&list)).saturating_mul(repeated)
         }
         (Growth::Template, [_, template, ..]) => size(template, rows).saturating_mul(TEMPLATE_LETTER),
+        (Growth::Distance, args) => {
+            let texts = args.iter().map(Texts::of).collect::<Result<Vec<_>>>()?;
+            let is_long = |text: &str| text.len() > DISTANCE_MAX && text.chars().count() > DISTANCE_MAX;
+            let of_row = |row| texts.iter().any(|texts| texts.get(row).is_some_and(is_long));
+            if (0..rows).any(of_row) {
+                let text =
+                    format!("levenshtein argument exceeds maximum length of {DISTANCE_MAX} characters");
+                return Err(DataFusionError::External(Box::new(QueryError::other("22023", text))));
+            }
+            0
+        }
         (Growth::Constant, args) => {
             let constants = args.iter().filter(|arg| matches!(arg, ColumnarValue::Scalar(_)));
             constants.map(|arg| size(arg, rows)).fold(0, usize::saturating_add)
