@@ -9,6 +9,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -37,18 +38,34 @@ thread_local! {
 }
 
 /// A request to end a computation. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+#[derive(Clone, Default)]
+pub struct Interrupt {
+    stopped: Arc<AtomicBool>,
+    /// Dropped when the last task of the computation has ended.
+    holds: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interrupt").field("stopped", &self.is_stopped()).finish_non_exhaustive()
+    }
+}
 
 impl Interrupt {
     /// Ends the computation at its next call of [`check_interrupt`].
     pub fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::Relaxed);
     }
 
     /// Returns true after [`Interrupt::stop`].
     pub fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// The same interrupt for tasks that hold a value: guarded futures, and the tasks that DataFusion spawns for them.
+    #[must_use]
+    pub fn holding(&self, value: Arc<dyn Any + Send + Sync>) -> Self {
+        Interrupt { stopped: Arc::clone(&self.stopped), holds: Some(value) }
     }
 
     /// A future whose computations this interrupt can end.
@@ -75,8 +92,9 @@ impl Drop for Entered {
 
 /// A future that an [`Interrupt`] can end.
 pub struct Interruptible<F> {
-    interrupt: Interrupt,
     future: Pin<Box<F>>,
+    /// Dropped after the future, whose place it may hold.
+    interrupt: Interrupt,
 }
 
 impl<F: Future> Future for Interruptible<F> {
@@ -193,11 +211,19 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn spawned_tasks_inherit_the_interrupt() {
         install_interrupts();
-        let interrupt = Interrupt::default();
+        let (interrupt, held) = (Interrupt::default(), Arc::new(()));
+        let (go, goes) = tokio::sync::oneshot::channel::<()>();
         interrupt.stop();
-        let spawned = interrupt.guard(async {
-            datafusion::common::runtime::SpawnedTask::spawn(async { check_interrupt().is_err() }).join().await
+        let spawned = interrupt.holding(held.clone()).guard(async {
+            datafusion::common::runtime::SpawnedTask::spawn(async {
+                goes.await.unwrap();
+                check_interrupt().is_err()
+            })
         });
-        assert!(spawned.await.unwrap());
+        let spawned = spawned.await;
+        assert_eq!(Arc::strong_count(&held), 2, "the task holds it");
+        go.send(()).unwrap();
+        assert!(spawned.join().await.unwrap());
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 }

@@ -116,8 +116,8 @@ pub(crate) struct OnLane {
     place: Arc<Place>,
 }
 
-/// A statement's place on a lane, until the last of its work has left the threads. Work that was stopped may go on for a
-/// while, and the lane then is that of its user.
+/// A statement's place on a lane, until the last of its work has left the threads: also the tasks that its operators spawn.
+/// Work that was stopped may go on for a while, and the lane then is that of its user.
 struct Place {
     work: Arc<Work>,
     at: usize,
@@ -131,12 +131,13 @@ impl OnLane {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let (place, work) = (self.place.clone(), interrupt.guard(future));
-        let task = self.threads.spawn(async move {
-            let _place = place;
-            work.await
-        });
+        let task = self.threads.spawn(self.holding(interrupt).guard(future));
         Task { task, interrupt: interrupt.clone() }
+    }
+
+    /// The interrupt for work that keeps the statement's place.
+    fn holding(&self, interrupt: &Interrupt) -> Interrupt {
+        interrupt.holding(self.place.clone())
     }
 
     /// Runs planning. If the caller drops this future, planning is interrupted. `None` if it panicked.
@@ -148,18 +149,14 @@ impl OnLane {
         let mut wanted = Wanted { interrupt: interrupt.clone(), ended: false };
         let (_wanted, unwanted) = oneshot::channel::<()>();
         let threads = self.threads.clone();
-        let planning = interrupt.guard(async move {
+        let planning = self.holding(interrupt).guard(async move {
             tokio::select! {
                 biased;
                 _ = unwanted => None,
                 output = future => Some(output),
             }
         });
-        let place = self.place.clone();
-        let planned = self.threads.spawn_blocking(move || {
-            let _place = place;
-            threads.block_on(planning)
-        });
+        let planned = self.threads.spawn_blocking(move || threads.block_on(planning));
         let output = planned.await;
         wanted.ended = true;
         output.ok().flatten()
