@@ -2,12 +2,15 @@
 
 use datafusion::sql::parser::{CopyToSource, Statement};
 
-use crate::statement::{counted_sets, grouping_sets, like_subqueries, named_windows, precedence, row_values};
+use crate::statement::{
+    counted_sets, grouping_sets, like_subqueries, long_conditions, named_windows, precedence, row_values,
+};
 use crate::walk::Tree;
 
 /// Corrects a statement that DataFusion 55 has parsed. Conditions after `IS DISTINCT FROM` are grouped by
 /// precedence. Rows of values are compared by their values. Keys beside grouping sets become grouping sets.
-/// Windows that begin with the name of another get its parts. Different subqueries get different names.
+/// Windows that begin with the name of another get its parts. Different subqueries get different names. Long
+/// chains of AND and OR are balanced.
 /// EXCEPT ALL and INTERSECT ALL are marked by [`COUNTED_ROWS`](crate::COUNTED_ROWS), for sessions that count
 /// their rows.
 pub fn mend_statement(statement: &mut Statement) {
@@ -30,4 +33,5 @@ fn mend<T: Tree>(statement: &mut T) {
     grouping_sets::separate(statement);
     named_windows::complete(statement);
     like_subqueries::tell_apart(statement);
+    long_conditions::balance(statement);
 }

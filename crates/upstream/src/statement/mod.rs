@@ -19,6 +19,7 @@ mod dialect;
 mod grouping_sets;
 mod known;
 mod like_subqueries;
+mod long_conditions;
 mod mend;
 mod named_windows;
 mod plan;
