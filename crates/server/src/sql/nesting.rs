@@ -16,8 +16,10 @@ use super::QueryError;
 const OPERATORS_MAX: usize = 5000;
 /// Maximum number of relations of one statement: queries, joins, set operations, tables in a list.
 const RELATIONS_MAX: usize = 1000;
+/// Maximum number of statements of one text. All are parsed before the first one runs.
+const STATEMENTS_MAX: usize = 10_000;
 
-/// Refuses statements that are too deep.
+/// Refuses statements that are too deep, and texts of too many statements.
 ///
 /// # Errors
 ///
@@ -29,6 +31,12 @@ pub(crate) fn check(sql: &str) -> Result<(), QueryError> {
     }
     // The parser reports invalid tokens.
     let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize() else { return Ok(()) };
+    let statements = tokens.iter().filter(|token| **token == Token::SemiColon).count();
+    if statements > STATEMENTS_MAX {
+        let text =
+            format!("the text has {statements} statements; {STATEMENTS_MAX} are allowed: send fewer at once");
+        return Err(QueryError::other("54001", text));
+    }
     let (operators, relations) = measured(&tokens);
     let too_many = |what: &str, count: usize, most: usize| {
         let text = format!(
