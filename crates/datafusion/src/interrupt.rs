@@ -42,7 +42,7 @@ thread_local! {
 pub struct Interrupt {
     stopped: Arc<AtomicBool>,
     /// Dropped when the last task of the computation has ended.
-    holds: Option<Arc<dyn Any + Send + Sync>>,
+    _held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl fmt::Debug for Interrupt {
@@ -65,7 +65,7 @@ impl Interrupt {
     /// The same interrupt for tasks that hold a value: guarded futures, and the tasks that DataFusion spawns for them.
     #[must_use]
     pub fn holding(&self, value: Arc<dyn Any + Send + Sync>) -> Self {
-        Interrupt { stopped: Arc::clone(&self.stopped), holds: Some(value) }
+        Interrupt { stopped: Arc::clone(&self.stopped), _held: Some(value) }
     }
 
     /// A future whose computations this interrupt can end.
