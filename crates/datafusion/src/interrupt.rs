@@ -214,12 +214,12 @@ mod tests {
         let (interrupt, held) = (Interrupt::default(), Arc::new(()));
         let (go, goes) = tokio::sync::oneshot::channel::<()>();
         interrupt.stop();
-        let spawned = interrupt.holding(held.clone()).guard(async {
+        let spawned = interrupt.holding(held.clone()).guard(futures::future::lazy(|_| {
             datafusion::common::runtime::SpawnedTask::spawn(async {
                 goes.await.unwrap();
                 check_interrupt().is_err()
             })
-        });
+        }));
         let spawned = spawned.await;
         assert_eq!(Arc::strong_count(&held), 2, "the task holds it");
         go.send(()).unwrap();
