@@ -27,6 +27,7 @@ use datafusion::physical_plan::unnest::UnnestExec;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::interrupt::check_interrupt;
+use crate::shared_result::with_same_rows;
 use crate::slices::sliced;
 
 /// Rows of which a batch would have more bytes are too wide for it.
@@ -72,7 +73,7 @@ pub fn in_small_batches(
     batch_rows: usize,
     narrow: &Narrow,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    measured(sliced(plan, batch_rows)?, batch_rows, narrow)
+    with_same_rows(plan, &|plan| measured(sliced(plan, batch_rows)?, batch_rows, narrow))
 }
 
 /// Measures the inputs of joins and of UNNEST.
@@ -98,7 +99,11 @@ fn measured(
             let (input, lists, narrow) = (Arc::clone(input), lists.clone(), narrow.clone());
             Arc::new(OneInputExec(Measured { input, lists, views, batch_rows, narrow }))
         });
-        let inputs = inputs.collect();
+        let inputs: Vec<_> = inputs.collect();
+        let unchanged = inputs.iter().zip(node.children()).all(|(input, before)| Arc::ptr_eq(input, before));
+        if unchanged {
+            return Ok(Transformed::no(node));
+        }
         with_children(node, inputs).map(Transformed::yes)
     };
     plan.transform_up(measure).data()

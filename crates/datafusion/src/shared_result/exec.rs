@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use coscan_engine::QueryAccount;
-use coscan_upstream::one_input::{OneInput, OneInputExec, one_partition};
+use coscan_upstream::one_input::{OneInput, OneInputExec, one_partition, with_children};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricType, MetricsSet, RecordOutput,
 };
@@ -48,10 +49,37 @@ impl SharedResult {
         Arc::new(OneInputExec(SharedResult { input, query, runs, joined, metrics }))
     }
 
+    /// The node over another plan of the same rows.
+    fn with_same_rows(&self, input: Arc<dyn ExecutionPlan>) -> Arc<SharedResultExec> {
+        SharedResult::exec(input, Arc::clone(&self.query), Arc::clone(&self.runs))
+    }
+
     /// Returns the query from which this one takes or took its rows.
     pub(super) fn taken_from(&self) -> Option<u64> {
         Some(self.joined.load(Ordering::Relaxed)).filter(|&query| query != NOBODY)
     }
+}
+
+/// Replaces a plan by one of the same rows, which are shared as before.
+///
+/// # Errors
+///
+/// If the replacement fails.
+pub(crate) fn with_same_rows(
+    plan: Arc<dyn ExecutionPlan>,
+    replace: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(shared) = plan.downcast_ref::<SharedResultExec>() {
+        let input = Arc::clone(&shared.0.input);
+        let replaced = replace(Arc::clone(&input))?;
+        return Ok(if Arc::ptr_eq(&input, &replaced) { plan } else { shared.0.with_same_rows(replaced) });
+    }
+    if !plan.is::<AnalyzeExec>() {
+        return replace(plan);
+    }
+    let children = plan.children().into_iter().map(|child| with_same_rows(Arc::clone(child), replace));
+    let children = children.collect::<Result<_>>()?;
+    with_children(plan, children)
 }
 
 impl OneInput for SharedResult {

@@ -20,6 +20,8 @@ use coscan_engine::Engine;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::physical_plan::ExecutionPlan;
 
+pub(crate) use exec::with_same_rows;
+
 /// Returns the number of the query from which a query takes or took its result;
 /// [`with_account`](crate::with_account) numbers queries. Returns `None` if the query runs by itself, or
 /// joined a query without a number. `plan` is the root of its plan.
