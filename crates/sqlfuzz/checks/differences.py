@@ -25,7 +25,7 @@ def explained(error: Exception, wanted: object) -> str | None:
     """Returns the reason why coscan may refuse a query that the other engine answers; `None` if it must not."""
     code = getattr(error, "sqlstate", None)
     if code == "22003" and isinstance(wanted, Answer) and beyond_bigint(wanted):
-        # docs/serve-sql.md: the sum of bigint is bigint. Other engines have wider sums.
+        # docs/serve-sql.md: a sum of bigint fits bigint. Other engines have wider sums.
         return "refused: the sum is beyond bigint"
     if "Overflowing on NaN" in str(error):
         # The plan decides for which rows a cast to a decimal is computed, and NaN is none.
@@ -50,7 +50,7 @@ TEXT, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ = 25, 1043, 1082, 1114, 1184
 TYPES = {
     # docs/serve-sql.md: whole constants are bigint.
     *((wanted, given) for wanted in (INT2, INT4, INT8) for given in (INT2, INT4, INT8)),
-    # docs/serve-sql.md: the sum of bigint is bigint; parts of a time are integers.
+    # docs/serve-sql.md: the sum of bigint is bigint in WITH RECURSIVE; parts of a time are integers.
     (NUMERIC, INT8), (NUMERIC, INT4),
     # docs/serve-sql.md: a date plus whole days or months is a date; `date_trunc` of a date has no zone.
     (TIMESTAMP, DATE), (TIMESTAMPTZ, TIMESTAMP),

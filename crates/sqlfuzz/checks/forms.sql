@@ -399,6 +399,25 @@ SELECT lower(x), upper(x), length(x) FROM (VALUES ('Ab')) t(x)
 SELECT concat(x, y), x || y FROM (VALUES ('a', NULL)) t(x, y)
 SELECT coalesce(sum(x), 0) FROM (VALUES (1)) t(x) WHERE x > 5
 SELECT x, count(*) * 100.0 / sum(count(*)) OVER () FROM (VALUES (1),(2),(2)) t(x) GROUP BY x ORDER BY x
+select k, count(*) * 100 / sum(count(*)) over () from (values (1),(1),(2)) t(k) group by k order by k
+select s / 2, s / n from (select sum(x::bigint) s, count(*) n from (values (1),(2)) t(x)) q
+select sum(x) / 2, sum(x) / count(*), sum(case when x > 1 then 1 else 0 end) / count(*), sum(x + 1) / 2, sum(distinct x) / 2 from (values (1),(2)) t(x)
+with c as (select k, count(*) n from (values (1),(1),(2)) t(k) group by k) select k, round(100 * n / sum(n) over (), 2), sum(n) over (order by k) / sum(n) over () from c order by k
+select sum(x) filter (where x > 1) / 2 from (select x::bigint from generate_series(1, 4) x) q
+select sum(x) / 4 from generate_series(1, 4) x
+select (select sum(b.x) from (values (1::bigint),(2)) b(x) where b.x <= a.x) / 2 from (values (1::bigint),(2)) a(x) order by 1
+select a, sum(b) / 2, grouping(a) from (values (1, 1::bigint),(2, 4)) t(a, b) group by rollup(a) order by a
+select a from (values (1, 1::bigint),(2, 4)) t(a, b) group by a having sum(b) / 2 > 0.4 and sum(b) / 2 < 1
+select max(s) / 2, min(s) / 2, coalesce(sum(s), 0) / 2 from (select sum(x::bigint) s from (values (1, 1),(2, 4)) t(k, x) group by k) q
+select (select sum(x::bigint) from (values (1),(2)) t(x)) / 2, (select count(*) from (values (1),(2)) t(x)) / 4
+select sum(a - b) / 2 from (values (date '2024-01-06', date '2024-01-01')) t(a, b)
+select h / 24, max(h) over () / 24, coalesce(h, 0) / 24 from (select date_part('hour', timestamp '2024-01-01 12:00') h) q
+select h / 24 > 0.4, round(h / 24, 1), h / 24 * 2.0 = 1 from (select extract(hour from t) h from (values (timestamp '2024-01-01 12:00')) v(t)) q
+select sum(h) / 24 > 0.4, avg(h) / 24 > 0.4 from (select extract(hour from t) h from (values (timestamp '2024-01-01 12:00')) v(t)) q
+select x / 7 from (select 1 x union all select 0.5) q order by 1
+select x / 7 from (select case when v > 1 then v else 0.0 end x from (values (1),(2)) t(v)) q order by 1
+select sum(x) / 7 from (select v x from (values (1),(2)) t(v) union all select 0.5 from (values (1)) t(v)) q
+select extract(decade from date '2024-05-06'), extract(century from date '2024-05-06'), extract(minute from timestamp '2024-01-01 01:07:00')::int / 5
 SELECT percentile_cont(ARRAY[0.25,0.75]) WITHIN GROUP (ORDER BY x) FROM (VALUES (1),(2),(3)) t(x)
 -- another type: whole constants are bigint
 SELECT array_agg(x) FILTER (WHERE x > 1), array_agg(x) FROM (VALUES (1),(2),(NULL)) t(x)

@@ -34,6 +34,7 @@ pub use logical::dependencies::INDEPENDENT_NODE;
 pub use logical::float_extrema::{FloatExtremum, NAMES as FLOAT_EXTREMA};
 pub use logical::join_settings::compares_sorted;
 pub use logical::lasting_casts::digits;
+pub use logical::mixed_numbers::with_current_types;
 pub use overflow::{CheckedSum, with_all_digits};
 pub use physical::guards::{
     cannot_fail, compares, guarded, predicates_in_turn, safest_first, with_guards, without_guards,

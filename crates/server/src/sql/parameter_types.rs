@@ -26,8 +26,8 @@ use super::QueryError;
 use super::arguments::{is_untyped, type_of};
 use super::ast::has_parameter;
 use super::dialect::{
-    check_outer_aggregates, with_marks, with_operand_types, with_plain_texts, with_records, with_rows_for,
-    with_timestamps, with_typed_constants,
+    check_outer_aggregates, with_marks, with_numerics, with_operand_types, with_plain_texts, with_records,
+    with_rows_for, with_timestamps, with_typed_constants,
 };
 use super::types::CatalogTypes;
 
@@ -153,7 +153,7 @@ async fn once(
         statement = with_rows;
     }
     let plan = with_plain_texts(with_marks(with_operand_types(plan?)?)?)?;
-    with_timestamps(with_typed_constants(plan)?)
+    with_numerics(with_timestamps(with_typed_constants(plan)?)?)
 }
 
 fn has_parameters(statement: &Statement) -> bool {

@@ -16,6 +16,8 @@
 //! | `json` | functions that make JSON |
 //! | `typed` | casts and calls that depend on types; it calls `literals` and `infinite` |
 //! | `numbers` | division and multiplication of decimals |
+//! | `numerics` | sums, parts of times and branches that are numeric |
+//! | `integers` | the type of a whole number by what it comes from |
 //! | `averages` | averages of decimals |
 //! | `operators` | operators that are functions, slices of arrays |
 //! | `sample` | TABLESAMPLE |
@@ -33,8 +35,8 @@
 //!
 //! `names` and `forms` change the parsed statement; `forms` calls `calls`, `fetch`, `arrays`, `operators`, `ordered_lists`, `rows` and
 //! `sample`. `numbers` plans expressions.
-//! `uuids` plans tables. `typed`, `averages`, `unions`, `constants`, `chosen`, `date_sums`, `whole_rows` and `plain_texts`
-//! change the plan, where all types are known.
+//! `uuids` plans tables. `typed`, `averages`, `numerics`, `unions`, `constants`, `chosen`, `date_sums`, `whole_rows` and
+//! `plain_texts` change the plan, where all types are known.
 
 mod arrays;
 mod averages;
@@ -48,12 +50,14 @@ mod each;
 mod fetch;
 mod forms;
 mod infinite;
+mod integers;
 mod interval;
 mod json;
 mod lateral;
 mod literals;
 mod names;
 mod numbers;
+mod numerics;
 mod operators;
 mod ordered_lists;
 mod outer_aggregates;
@@ -86,6 +90,7 @@ pub(crate) use forms::check_collations;
 pub(crate) use interval::in_words;
 pub(crate) use names::{given_names, keep_names};
 pub(crate) use numbers::Numbers;
+pub(crate) use numerics::with_numerics;
 pub(crate) use outer_aggregates::check_outer_aggregates;
 pub(crate) use plain_texts::with_plain_texts;
 pub(crate) use typed::Typed;

@@ -25,33 +25,34 @@ pub(crate) struct Numbers;
 
 impl ExprPlanner for Numbers {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        let function = match &expr.op {
-            BinaryOperator::Divide => quotient,
-            BinaryOperator::Multiply => product,
+        let divides = match &expr.op {
+            BinaryOperator::Divide => true,
+            BinaryOperator::Multiply => false,
             _ => return Ok(PlannerResult::Original(expr)),
         };
-        // A name that is unknown here is an error elsewhere.
-        let (Ok(left), Ok(right)) = (type_of(&expr.left, schema), type_of(&expr.right, schema)) else {
-            return Ok(PlannerResult::Original(expr));
-        };
-        let floating = left.is_floating() && right.is_numeric() || left.is_numeric() && right.is_floating();
-        if floating && expr.op == BinaryOperator::Divide && !is_other_than_zero(&expr.right) {
-            return Ok(PlannerResult::Planned(float_quotient().call(vec![expr.left, expr.right])));
-        }
-        let (Some(left), Some(right)) = (digits(&left), digits(&right)) else {
-            return Ok(PlannerResult::Original(expr));
-        };
-        let fits = match (left, right) {
-            (None, None) => true,
-            (left, right) => {
-                expr.op == BinaryOperator::Multiply && left.unwrap_or(0) + right.unwrap_or(0) <= SCALE_MAX
-            }
-        };
-        if fits {
-            return Ok(PlannerResult::Original(expr));
-        }
-        Ok(PlannerResult::Planned(function().call(vec![expr.left, expr.right])))
+        Ok(match computed(&expr.left, divides, &expr.right, schema) {
+            Some(planned) => PlannerResult::Planned(planned),
+            None => PlannerResult::Original(expr),
+        })
     }
+}
+
+/// The quotient or the product of two numbers. `None` if the query engine's is PostgreSQL's.
+pub(super) fn computed(left: &Expr, divides: bool, right: &Expr, schema: &DFSchema) -> Option<Expr> {
+    // A name that is unknown here is an error elsewhere.
+    let (of_left, of_right) = (type_of(left, schema).ok()?, type_of(right, schema).ok()?);
+    let operands = || vec![left.clone(), right.clone()];
+    let floating =
+        of_left.is_floating() && of_right.is_numeric() || of_left.is_numeric() && of_right.is_floating();
+    if floating && divides && !is_other_than_zero(right) {
+        return Some(float_quotient().call(operands()));
+    }
+    let fits = match (digits(&of_left)?, digits(&of_right)?) {
+        (None, None) => true,
+        (left, right) => !divides && left.unwrap_or(0) + right.unwrap_or(0) <= SCALE_MAX,
+    };
+    let function = if divides { quotient } else { product };
+    (!fits).then(|| function().call(operands()))
 }
 
 /// The type of an operand. The query engine knows that of a choice between numbers of several types only later.

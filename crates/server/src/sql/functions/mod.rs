@@ -94,7 +94,7 @@ pub(crate) use interval::{
 pub(crate) use json::{AS_JSON, EXPONENT_MAX, as_json};
 pub(crate) use justify::whole_days;
 pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};
-pub(crate) use numeric::{SCALE_MAX, product, quotient, rint};
+pub(crate) use numeric::{SCALE_MAX, digits_of, product, quotient, rint};
 pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(crate) use records::{ROW_IS_NOT_NULL, ROW_IS_NULL, WHOLE_ROW};
 pub(super) use syntax::with_syntax;

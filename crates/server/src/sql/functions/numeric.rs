@@ -93,7 +93,7 @@ fn two_decimals(types: &[DataType]) -> Result<Vec<DataType>> {
 }
 
 /// The digits that hold every value of an integer type.
-fn digits_of(of: &DataType) -> Option<u8> {
+pub(crate) fn digits_of(of: &DataType) -> Option<u8> {
     Some(match of {
         DataType::Int8 | DataType::UInt8 => 3,
         DataType::Int16 | DataType::UInt16 => 5,

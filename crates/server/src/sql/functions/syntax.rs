@@ -314,7 +314,7 @@ impl ExprPlanner for Postgres {
             "julian" => PlannerResult::Planned(
                 cast(whole("epoch"), DataType::Float64) / lit(86_400.0) + lit(2_440_588.0),
             ),
-            "decade" => PlannerResult::Planned(whole("year") / lit(10)),
+            "decade" => PlannerResult::Planned(cast(whole("year"), DataType::Int64) / lit(10)),
             _ => PlannerResult::Original(args),
         })
     }

@@ -33,7 +33,8 @@ async fn queries_simple_and_prepared() {
     assert_eq!(first(&rows), Some(ROWS.to_string().as_str()));
     let row = client.query_one("SELECT id, name FROM t WHERE id = $1", &[&4321_i64]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, String>(1)), (4321, "name 321".to_owned()));
-    let statement = client.prepare("SELECT sum(id) FROM t WHERE id < $1 AND name LIKE $2").await.unwrap();
+    let statement =
+        client.prepare("SELECT sum(id)::bigint FROM t WHERE id < $1 AND name LIKE $2").await.unwrap();
     for (below, sum) in [(1000_i64, 499_500_i64), (10, 45)] {
         assert_eq!(client.query_one(&statement, &[&below, &"name%"]).await.unwrap().get::<_, i64>(0), sum);
     }

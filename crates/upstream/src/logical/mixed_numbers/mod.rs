@@ -31,7 +31,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 
-use outer_types::with_current_types;
+pub use outer_types::with_current_types;
 use plans::{of_join, of_union};
 use siblings::of_one_kind;
 

@@ -9,8 +9,11 @@ use datafusion::common::{DFSchema, ExprSchema, Result};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 
-/// The plan in which all references have the type of their column.
-pub(super) fn with_current_types(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+/// Returns the plan in which all references of subqueries to outer columns have the type of their column.
+///
+/// # Errors
+/// If a node cannot be rebuilt.
+pub fn with_current_types(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     plan.transform_down_with_subqueries(|node| {
         let around = merge_schema(&node.inputs());
         node.map_expressions(|expr| expr.transform_down(|expr| of_expr(expr, &around)))?.transform_data(
