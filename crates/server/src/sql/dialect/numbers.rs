@@ -2,7 +2,8 @@
 //!
 //! The query engine's quotient of decimals has four digits more than the dividend: a rate of a cent in ten thousand
 //! is 0.000001. PostgreSQL's has at least 16 significant digits. Products with more than 38 digits behind the point
-//! are errors of the query engine. A floating-point number divided by zero is an error.
+//! are errors of the query engine, and those with nearly so many have few before it. A floating-point number divided by
+//! zero is an error.
 //!
 //! This happens while a statement is planned, so that all types that depend on the result fit.
 
@@ -18,6 +19,12 @@ use crate::sql::functions::{SCALE_MAX, float_quotient, product, quotient};
 const CHOICES: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 /// Aggregates whose result is a number of the same kind as their argument.
 const SAME: [&str; 3] = ["max", "min", "sum"];
+
+/// The most digits of a decimal, and those of an integer.
+const DIGITS: u8 = 38;
+const WHOLE: (u8, i8) = (20, 0);
+/// Digits behind the point that leave enough before it.
+const EXACT_MAX: i8 = 24;
 
 /// The planner of such operations.
 #[derive(Debug)]
@@ -49,7 +56,7 @@ pub(super) fn computed(left: &Expr, divides: bool, right: &Expr, schema: &DFSche
     }
     let fits = match (digits(&of_left)?, digits(&of_right)?) {
         (None, None) => true,
-        (left, right) => !divides && left.unwrap_or(0) + right.unwrap_or(0) <= SCALE_MAX,
+        (left, right) => !divides && has_room(left.unwrap_or(WHOLE), right.unwrap_or(WHOLE)),
     };
     let function = if divides { quotient } else { product };
     (!fits).then(|| function().call(operands()))
@@ -74,7 +81,7 @@ fn type_of(of: &Expr, schema: &DFSchema) -> Result<DataType> {
     }
     let types: Vec<DataType> = choices.iter().filter_map(|of| type_of(of, schema).ok()).collect();
     let floating = types.iter().any(DataType::is_floating);
-    let scale = types.iter().filter_map(|of| digits(of).flatten()).max();
+    let scale = types.iter().filter_map(|of| digits(of).flatten()).map(|(_, scale)| scale).max();
     Ok(match scale {
         _ if floating => DataType::Float64,
         Some(scale) if !known.is_decimal() => DataType::Decimal128(38, scale),
@@ -94,11 +101,17 @@ fn is_other_than_zero(of: &Expr) -> bool {
     }
 }
 
-/// The digits behind the point of a decimal, or `Some(None)` for an integer.
-fn digits(of: &DataType) -> Option<Option<i8>> {
+/// The digits of a decimal and those of them behind the point, or `Some(None)` for an integer.
+fn digits(of: &DataType) -> Option<Option<(u8, i8)>> {
     match of {
-        DataType::Decimal128(_, scale) => Some(Some(*scale)),
+        DataType::Decimal128(digits, scale) => Some(Some((*digits, *scale))),
         of if of.is_integer() => Some(None),
         _ => None,
     }
+}
+
+/// Returns whether the query engine's product, which has all digits behind the point, has enough before it.
+fn has_room((left, left_scale): (u8, i8), (right, right_scale): (u8, i8)) -> bool {
+    let scale = left_scale.saturating_add(right_scale);
+    scale <= EXACT_MAX || scale <= SCALE_MAX && left.saturating_add(right) < DIGITS
 }

@@ -22,7 +22,7 @@ use crate::values::numeric::from_text;
 
 /// Digits of every result.
 const DIGITS: u8 = 38;
-/// Digits behind the point of a result, unless an argument has more. This leaves 18 digits before the point.
+/// Digits behind the point of a result, unless an argument has more, and of a text. This leaves 18 digits before the point.
 const SCALE: i8 = 20;
 /// The same for a dividend of 38 digits.
 const SCALE_MIN: i8 = 16;
@@ -39,7 +39,7 @@ static QUOTIENT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 
 static PRODUCT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let compute = |args: &ScalarFunctionArgs| computed(args, multiplied);
-    Arc::new(Function { name: "numeric_mul", takes: two_decimals, gives: quotient_type, compute }.immutable())
+    Arc::new(Function { name: "numeric_mul", takes: two_decimals, gives: product_type, compute }.immutable())
 });
 
 /// The quotient of two decimals.
@@ -47,7 +47,7 @@ pub(crate) fn quotient() -> Arc<ScalarUDF> {
     QUOTIENT.clone()
 }
 
-/// The product of two decimals that together have more digits behind the point than a decimal can have.
+/// The product of two decimals that together have nearly as many digits behind the point as a decimal can have, or more.
 pub(crate) fn product() -> Arc<ScalarUDF> {
     PRODUCT.clone()
 }
@@ -111,7 +111,13 @@ fn scale(of: &DataType) -> i8 {
     }
 }
 
-/// The type of a quotient or a product of decimals.
+/// The type of a product of decimals.
+fn product_type(types: &[DataType]) -> DataType {
+    let scale = types.iter().map(scale).max().unwrap_or(0);
+    DataType::Decimal128(DIGITS, scale.clamp(SCALE, SCALE_MAX))
+}
+
+/// The type of a quotient of decimals.
 fn quotient_type(types: &[DataType]) -> DataType {
     let scale = types.iter().map(scale).max().unwrap_or(0);
     // A dividend with all digits may have many before the point.
@@ -216,6 +222,7 @@ impl ScalarUDFImpl for Numeric {
             of @ (DataType::Decimal128(..) | DataType::Decimal256(..)) => of.clone(),
             of => match digits_of(of) {
                 Some(digits) => DataType::Decimal128(digits, 0),
+                None if of.is_string() => DataType::Decimal128(DIGITS, SCALE),
                 None => DataType::Decimal128(DIGITS, 10),
             },
         })
