@@ -578,6 +578,9 @@ SELECT (date '1991-02-03' + interval '2 years')::text, concat(date '1991-02-03' 
 SELECT DISTINCT d - interval '1 month' AS before FROM (VALUES (date '2020-01-31')) v(d) WHERE d + interval '1 day' = date '2020-02-01' ORDER BY before LIMIT 1
 SELECT '4.2e9'::numeric, '1.2e-5'::numeric, '-1E3'::numeric(10,2), ' 12 '::numeric, '1.5e2'::numeric + 1
 SELECT x::numeric FROM (VALUES ('4.2e3'), ('1e-2')) v(x)
+SELECT 1.5 IN ('1.54'), 1.5 BETWEEN '1.54' AND '2', 1.5 NOT IN ('1.50', '7'), nullif(1.5, '1.54'), greatest(1.5, '1.54'), CASE 1.5 WHEN '1.54' THEN 1 ELSE 2 END
+SELECT v, v IN ('1.54', '2'), v BETWEEN '1.46' AND '1.54', nullif(v, '1.54'), coalesce(v, '1.54'), least(v, '1.54'), CASE WHEN v > 1 THEN v ELSE '1.54' END FROM (VALUES (1.5), (0.1), (NULL)) t(v)
+SELECT 1.5 IN ('x')
 SELECT x::numeric, x::numeric * 2, x::numeric * x::numeric > 1.26245679011 FROM (VALUES ('1.123456789012345'), ('2.00000000000001')) v(x)
 SELECT '1.123456789012345'::text::numeric, ('{"a":1.12345678901234}'::jsonb ->> 'a')::numeric, '1.123456789012345'::numeric
 SELECT (sum(x) / count(*)) * (sum(y) / count(*)) FROM (VALUES (5000000::bigint, 7000000::bigint), (2, 4)) v(x, y)

@@ -48,7 +48,7 @@ const OF_ROWS: [&str; 11] = [
 ];
 
 /// Expressions that are visited for one answer. Beyond, a number is what its type says.
-const VISITED_MAX: usize = 2000;
+const VISITED_MAX: usize = 1000;
 
 /// The type of a whole number over the rows of these inputs.
 pub(super) fn whole(of: &Expr, inputs: &[&LogicalPlan]) -> Whole {
