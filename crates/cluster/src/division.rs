@@ -14,7 +14,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 use datafusion::optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion::optimizer::{Optimizer, OptimizerContext};
 use datafusion::physical_plan::ExecutionPlan;
@@ -122,6 +122,10 @@ fn with_joined_subqueries(logical: &LogicalPlan, state: &SessionState) -> Result
     if !has_values(logical)? {
         return Ok(logical.clone());
     }
+    // A join has all rows of a subquery, where the value of one row is expected.
+    if has_values_of_rows(logical)? {
+        return Err(DataFusionError::External(Box::new(Kept(Reason::Subquery))));
+    }
     let mut options = state.config_options().as_ref().clone();
     options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
     let context = OptimizerContext::new_with_config_options(Arc::new(options)).with_skip_failing_rules(false);
@@ -131,6 +135,19 @@ fn with_joined_subqueries(logical: &LogicalPlan, state: &SessionState) -> Result
         return Err(DataFusionError::External(Box::new(Kept(Reason::Subquery))));
     }
     Ok(joined)
+}
+
+/// Returns whether a subquery that is a value may have several rows.
+fn has_values_of_rows(logical: &LogicalPlan) -> Result<bool> {
+    let has_rows = |of: &Subquery| of.subquery.max_rows().is_none_or(|rows| rows > 1);
+    let mut found = false;
+    logical.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(of) if has_rows(of))))?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(found)
 }
 
 /// Plans as on one machine, checks the conditions, and replaces scans.
@@ -199,5 +216,27 @@ fn query_of(logical: &LogicalPlan) -> &LogicalPlan {
     match logical {
         LogicalPlan::Copy(copy) => &copy.input,
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn values_of_several_rows_are_not_joined() {
+        let session = SessionContext::new();
+        let t = "(VALUES (1), (2)) t(v)";
+        for (sql, several) in [
+            (format!("SELECT v FROM {t} WHERE v = (SELECT v FROM {t})"), true),
+            (format!("SELECT (SELECT v FROM {t} WHERE v = (SELECT v FROM {t} LIMIT 1)) AS w"), true),
+            (format!("SELECT v FROM {t} WHERE v = (SELECT max(v) + 1 FROM {t} WHERE v < 5)"), false),
+            (format!("SELECT v FROM {t} WHERE v = (SELECT v FROM {t} ORDER BY v LIMIT 1)"), false),
+        ] {
+            let plan = session.sql(&sql).await.expect(&sql).into_optimized_plan().expect(&sql);
+            assert_eq!(has_values_of_rows(&plan).expect(&sql), several, "{sql}");
+        }
     }
 }

@@ -99,6 +99,9 @@ SELECT string_agg(x, ',' ORDER BY x DESC) FROM (VALUES ('a'),('b')) t(x)
 SELECT string_agg(DISTINCT x, ',' ORDER BY x), string_agg(DISTINCT x, ',' ORDER BY x DESC) FROM (VALUES ('a'),('b'),('a'),(NULL)) t(x)
 SELECT array_agg(DISTINCT x ORDER BY x)::text, array_agg(DISTINCT x ORDER BY x DESC NULLS LAST)::text, array_agg(DISTINCT x ORDER BY x DESC)::text FROM (VALUES (2),(1),(2),(NULL)) t(x)
 SELECT (SELECT pi() FROM (VALUES (1)) t(x) WHERE x > 1) IS NULL, (SELECT current_date FROM (VALUES (1)) t(x) WHERE x > 1) IS NULL
+SELECT coalesce(x, 5), x IS NULL FROM (SELECT (SELECT 1 WHERE false) AS x) q
+SELECT x FROM (SELECT (SELECT 1 WHERE false) AS x) q WHERE x IS NULL
+SELECT coalesce(x, 0) AS y FROM (SELECT (SELECT v.a WHERE v.a > 1) AS x FROM (VALUES (1), (2)) v(a)) q ORDER BY y
 SELECT x FROM (VALUES (1), (2)) t(x) WHERE (SELECT now() FROM (VALUES (1)) u(y) WHERE y > 1) IS NOT NULL
 SELECT 1 UNION SELECT date '2024-01-01'
 SELECT x FROM (VALUES (now()), (NULL)) t(x) UNION ALL SELECT y FROM (VALUES (1), (2)) t(y)
@@ -200,6 +203,9 @@ SELECT x FROM generate_series(1,3) x
 SELECT * FROM generate_series('2020-01-01'::timestamp, '2020-01-03', '1 day')
 SELECT generate_series(1,3)
 SELECT * FROM generate_series(1,3) WITH ORDINALITY
+SELECT count(*), sum((a[o] = x)::int) FROM (SELECT ARRAY[i % 3, i % 5, i % 7] a FROM generate_series(1, 2000) i) w, unnest(a) WITH ORDINALITY AS u(x, o)
+SELECT * FROM unnest(ARRAY[3, 1], ARRAY['a', 'b', 'c']) WITH ORDINALITY AS u(x, y, o)
+SELECT * FROM unnest(NULL::int[]) WITH ORDINALITY
 SELECT 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid
 SELECT bit_and(x), bit_or(x), bit_xor(x) FROM (VALUES (1),(3)) t(x)
 SELECT lag(x) OVER w, lead(x,1,0) OVER w, first_value(x) OVER w, ntile(2) OVER w, cume_dist() OVER w FROM (VALUES (1),(2)) t(x) WINDOW w AS (ORDER BY x)
@@ -412,6 +418,7 @@ select max(s) / 2, min(s) / 2, coalesce(sum(s), 0) / 2 from (select sum(x::bigin
 select (select sum(x::bigint) from (values (1),(2)) t(x)) / 2, (select count(*) from (values (1),(2)) t(x)) / 4
 select sum(a - b) / 2 from (values (date '2024-01-06', date '2024-01-01')) t(a, b)
 select h / 24, max(h) over () / 24, coalesce(h, 0) / 24 from (select date_part('hour', timestamp '2024-01-01 12:00') h) q
+-- another type
 select h / 24 > 0.4, round(h / 24, 1), h / 24 * 2.0 = 1 from (select extract(hour from t) h from (values (timestamp '2024-01-01 12:00')) v(t)) q
 select sum(h) / 24 > 0.4, avg(h) / 24 > 0.4 from (select extract(hour from t) h from (values (timestamp '2024-01-01 12:00')) v(t)) q
 select x / 7 from (select 1 x union all select 0.5) q order by 1
@@ -638,6 +645,7 @@ SELECT t.* FROM (VALUES ('{1,2}'::int[], '{a}'::text[])) v(i, s), unnest(v.i, v.
 SELECT count(*), sum(length(s)) FROM (SELECT repeat('x', 100000) s) q, generate_series(1, 9000) u WHERE u % 2 = 0
 SELECT count(*), sum(length(s)) FROM (SELECT k, repeat('x', k * 50000) s FROM generate_series(1, 2) k) q JOIN generate_series(1, 9000) u ON k = u % 3
 SELECT count(*), sum(u), max(cardinality(a)) FROM (SELECT unnest(a) u, a FROM (SELECT array_agg(g) a FROM generate_series(1, 5000) g) q) z
+-- another type
 SELECT count(*), sum(u), count(v), sum(length(s)) FROM (SELECT s, unnest(a) u, unnest(b) v FROM (SELECT repeat('x', 500000 * k) s, ARRAY(SELECT generate_series(1, 90 * k)) a, ARRAY[1, k] b FROM (VALUES (1), (2)) t(k)) q) z
 SELECT x FROM unnest(ARRAY[1,2]) AS x(y)
 SELECT a FROM generate_series(395, 400) t(a) WHERE a = 0 OR a = 2 OR a = 4 OR a = 6 OR a = 8 OR a = 10 OR a = 12 OR a = 14 OR a = 16 OR a = 18 OR a = 20 OR a = 22 OR a = 24 OR a = 26 OR a = 28 OR a = 30 OR a = 32 OR a = 34 OR a = 36 OR a = 38 OR a = 40 OR a = 42 OR a = 44 OR a = 46 OR a = 48 OR a = 50 OR a = 52 OR a = 54 OR a = 56 OR a = 58 OR a = 60 OR a = 62 OR a = 64 OR a = 66 OR a = 68 OR a = 70 OR a = 72 OR a = 74 OR a = 76 OR a = 78 OR a = 80 OR a = 82 OR a = 84 OR a = 86 OR a = 88 OR a = 90 OR a = 92 OR a = 94 OR a = 96 OR a = 98 OR a = 100 OR a = 102 OR a = 104 OR a = 106 OR a = 108 OR a = 110 OR a = 112 OR a = 114 OR a = 116 OR a = 118 OR a = 120 OR a = 122 OR a = 124 OR a = 126 OR a = 128 OR a = 130 OR a = 132 OR a = 134 OR a = 136 OR a = 138 OR a = 140 OR a = 142 OR a = 144 OR a = 146 OR a = 148 OR a = 150 OR a = 152 OR a = 154 OR a = 156 OR a = 158 OR a = 160 OR a = 162 OR a = 164 OR a = 166 OR a = 168 OR a = 170 OR a = 172 OR a = 174 OR a = 176 OR a = 178 OR a = 180 OR a = 182 OR a = 184 OR a = 186 OR a = 188 OR a = 190 OR a = 192 OR a = 194 OR a = 196 OR a = 198 OR a = 200 OR a = 202 OR a = 204 OR a = 206 OR a = 208 OR a = 210 OR a = 212 OR a = 214 OR a = 216 OR a = 218 OR a = 220 OR a = 222 OR a = 224 OR a = 226 OR a = 228 OR a = 230 OR a = 232 OR a = 234 OR a = 236 OR a = 238 OR a = 240 OR a = 242 OR a = 244 OR a = 246 OR a = 248 OR a = 250 OR a = 252 OR a = 254 OR a = 256 OR a = 258 OR a = 260 OR a = 262 OR a = 264 OR a = 266 OR a = 268 OR a = 270 OR a = 272 OR a = 274 OR a = 276 OR a = 278 OR a = 280 OR a = 282 OR a = 284 OR a = 286 OR a = 288 OR a = 290 OR a = 292 OR a = 294 OR a = 296 OR a = 298 OR a = 300 OR a = 302 OR a = 304 OR a = 306 OR a = 308 OR a = 310 OR a = 312 OR a = 314 OR a = 316 OR a = 318 OR a = 320 OR a = 322 OR a = 324 OR a = 326 OR a = 328 OR a = 330 OR a = 332 OR a = 334 OR a = 336 OR a = 338 OR a = 340 OR a = 342 OR a = 344 OR a = 346 OR a = 348 OR a = 350 OR a = 352 OR a = 354 OR a = 356 OR a = 358 OR a = 360 OR a = 362 OR a = 364 OR a = 366 OR a = 368 OR a = 370 OR a = 372 OR a = 374 OR a = 376 OR a = 378 OR a = 380 OR a = 382 OR a = 384 OR a = 386 OR a = 388 OR a = 390 OR a = 392 OR a = 394 OR a = 396 OR a = 398 OR a IS NULL ORDER BY 1

@@ -176,6 +176,28 @@ async fn two_functions_of_one_name_stay() {
 }
 
 #[tokio::test]
+async fn windows_with_parts_that_are_not_encoded_stay() {
+    let here = Here::new();
+    let path = here.write("t.parquet", vec![("v", integers(&[1, 2, 3]))]);
+    here.table("t", &path).await;
+    for sql in [
+        "SELECT count(*) FILTER (WHERE v > 1) OVER () AS n FROM t",
+        "SELECT count(v) FILTER (WHERE v > 1) OVER (ORDER BY v ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n FROM t",
+        "SELECT first_value(nullif(v, 1)) IGNORE NULLS OVER (ORDER BY v) AS n FROM t",
+        "SELECT last_value(v) OVER (ORDER BY v DESC) AS n, lag(v) OVER (ORDER BY v) AS m FROM t",
+    ] {
+        let plan = here.plan(sql).await;
+        assert!(matches!(here.checked(&plan), Err(Reason::Encoding(_))), "{sql}");
+    }
+    let plan = here.plan("SELECT count(*) FILTER (WHERE v > 1) OVER () AS n FROM t").await;
+    let own = rows(Arc::clone(&plan), here.coscan.ctx.task_ctx()).await.expect("rows");
+    let without = rows_without_conditions(&plan).await.expect("rows");
+    assert!(own.contains("| 2 |") && without.contains("| 3 |"), "{own} {without}");
+    let plan = here.plan("SELECT lag(v) OVER (ORDER BY v) AS n FROM t").await;
+    here.checked(&plan).expect("a plan that can be sent");
+}
+
+#[tokio::test]
 async fn sources_that_are_no_files_stay() {
     let here = Here::new();
     let batch = RecordBatch::try_from_iter([("v", integers(&[1]))]).expect("a batch");

@@ -33,7 +33,13 @@ struct MissingRows;
 
 impl AnalyzerRule for MissingRows {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let of_node = |node: LogicalPlan| node.map_expressions(|expr| expr.transform_up(marked));
+        let mut any = false;
+        let of_node = |node: LogicalPlan| {
+            let node = node.map_expressions(|expr| expr.transform_up(marked))?;
+            any |= node.transformed;
+            // Columns above may be NULL, too.
+            if any { Ok(Transformed::yes(node.data.recompute_schema()?)) } else { Ok(node) }
+        };
         Ok(plan.transform_up_with_subqueries(of_node)?.data)
     }
 

@@ -355,14 +355,14 @@ fn subquery(
         };
         format!("{rows} AS \"{ELEMENT}{}\"", at + 1)
     };
-    let columns: Vec<String> = lists.iter().enumerate().map(column).collect();
-    let rows = format!("SELECT {}", columns.join(", "));
-    let sql = match numbered {
-        true => {
-            format!("SELECT *, CAST(row_number() OVER () AS BIGINT) AS ordinality FROM ({rows}) AS elements")
-        }
-        false => rows,
-    };
+    let mut columns: Vec<String> = lists.iter().enumerate().map(column).collect();
+    if numbered {
+        // Numbers that are counted above the rows would depend on the order in which the rows arrive there.
+        let lengths: Vec<String> = lists.iter().map(|list| format!("array_length({list})")).collect();
+        let longest = format!("coalesce(greatest({}), 0)", lengths.join(", "));
+        columns.push(format!("CAST(unnest(range(1, {longest} + 1)) AS BIGINT) AS ordinality"));
+    }
+    let sql = format!("SELECT {}", columns.join(", "));
     derived(&sql, alias)
 }
 
