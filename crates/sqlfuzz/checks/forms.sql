@@ -411,6 +411,9 @@ select sum(x) / 2, sum(x) / count(*), sum(case when x > 1 then 1 else 0 end) / c
 with c as (select k, count(*) n from (values (1),(1),(2)) t(k) group by k) select k, round(100 * n / sum(n) over (), 2), sum(n) over (order by k) / sum(n) over () from c order by k
 select sum(x) filter (where x > 1) / 2 from (select x::bigint from generate_series(1, 4) x) q
 select sum(x) / 4 from generate_series(1, 4) x
+select sum(x) / 2 from unnest(array[1::bigint, 2]) x
+select sum(x) / 2 from unnest(array[1, 2]) x
+select x / 2 from (select round(7) x) q
 select (select sum(b.x) from (values (1::bigint),(2)) b(x) where b.x <= a.x) / 2 from (values (1::bigint),(2)) a(x) order by 1
 select a, sum(b) / 2, grouping(a) from (values (1, 1::bigint),(2, 4)) t(a, b) group by rollup(a) order by a
 select a from (values (1, 1::bigint),(2, 4)) t(a, b) group by a having sum(b) / 2 > 0.4 and sum(b) / 2 < 1

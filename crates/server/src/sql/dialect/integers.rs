@@ -31,7 +31,7 @@ const OF_ARGUMENTS: [&str; 8] =
 /// Functions with the type of their first argument, or of its elements.
 const OF_FIRST: [&str; 3] = ["array_element", "nullif", TOLD_APART];
 /// Functions that give numbers with fractions.
-const OF_FRACTIONS: [&str; 2] = ["date_part", "round"];
+const OF_FRACTIONS: [&str; 3] = ["date_part", "factorial", "round"];
 /// Aggregates and functions of windows with the type of their argument.
 const OF_ROWS: [&str; 11] = [
     "any_value",

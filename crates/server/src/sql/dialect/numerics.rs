@@ -325,3 +325,23 @@ fn sum_cast(expr: &Expr) -> Option<&Expr> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_and_decimals_have_one_type() {
+        use DataType::{Decimal128, Float64, Int32, Int64, Null};
+        for (types, to) in [
+            (vec![Int64, Decimal128(2, 1)], Some(Decimal128(21, 1))),
+            (vec![Null, Decimal128(5, 3), Int32], Some(Decimal128(13, 3))),
+            (vec![Decimal128(38, 20), Int64], Some(Decimal128(38, 20))),
+            (vec![Decimal128(5, 3), Decimal128(5, 3)], None),
+            (vec![Int64, Int32], None),
+            (vec![Float64, Decimal128(5, 3)], None),
+        ] {
+            assert_eq!(common(&types), to, "{types:?}");
+        }
+    }
+}
