@@ -20,7 +20,7 @@ use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
 use crate::core::{Batches, Core, Running, Source, received};
 use crate::errors;
-use crate::session::planned;
+use crate::session::{as_told, planned};
 use crate::shared::client;
 use crate::values::rows_of;
 
@@ -77,11 +77,15 @@ impl Query {
                 // The account counts what the scans of this run want and have.
                 let account = Arc::new(QueryAccount::new(NUMBERS.fetch_add(1, Ordering::Relaxed), 1));
                 let frame = with_account(frame.as_ref().clone(), Arc::clone(&account));
-                Rows::start(&self.core, schema, Some(account), async move { frame.execute_stream().await })
+                let told = Arc::clone(&schema);
+                Rows::start(&self.core, schema, Some(account), async move {
+                    as_told(&told, frame.execute_stream().await?)
+                })
             }
             Statement::Shared(statement) => {
                 let statement = statement.clone();
-                Rows::start(&self.core, schema, None, async move { statement.rows().await })
+                let told = Arc::clone(&schema);
+                Rows::start(&self.core, schema, None, async move { as_told(&told, statement.rows().await?) })
             }
         }
     }

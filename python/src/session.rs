@@ -6,10 +6,11 @@ use std::sync::Arc;
 use coscan_datafusion::{AnyCaseSchema, CoscanContext, store_with};
 use coscan_engine::{PartState, PartView, TableView};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::{DataFusionError, ParamValues, Result, plan_datafusion_err};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::{DataFusionError, ParamValues, Result, internal_err, plan_datafusion_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionConfig;
 use serde::{Deserialize, Serialize};
@@ -141,13 +142,46 @@ pub(crate) async fn planned(
         Some(values) => coscan.sql_with_values(sql, values).await?,
     };
     if !matches!(frame.logical_plan(), LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) {
-        return Ok(frame);
+        return analyzed(frame);
     }
     let batches = frame.collect().await?;
     if batches.is_empty() {
         return Err(DataFusionError::Internal("a statement that writes returned no count".to_owned()));
     }
     coscan.ctx.read_batches(batches)
+}
+
+/// The statement with the types of its rows. The sides of a UNION have their common type only once the plan is analyzed.
+fn analyzed(frame: DataFrame) -> Result<DataFrame> {
+    if matches!(frame.logical_plan(), LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
+        return Ok(frame);
+    }
+    let (state, plan) = frame.into_parts();
+    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    Ok(DataFrame::new(state, plan))
+}
+
+/// Checks that rows have the types that their readers were told. Readers of Arrow's C interface would take the buffers for
+/// values of those.
+///
+/// # Errors
+/// If a type differs.
+pub(crate) fn as_told(told: &Schema, rows: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
+    let schema = rows.schema();
+    let mut differing = told
+        .fields()
+        .iter()
+        .zip(schema.fields())
+        .filter(|(told, of)| !told.data_type().equals_datatype(of.data_type()));
+    match differing.next() {
+        Some((told, of)) => internal_err!(
+            "the column {} was planned as {} and is computed as {}",
+            told.name(),
+            told.data_type(),
+            of.data_type()
+        ),
+        None => Ok(rows),
+    }
 }
 
 /// The chunks of each table: a letter for each cell of a column, and how many scans want it. A cell stands for neighbours if a
