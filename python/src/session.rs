@@ -7,7 +7,7 @@ use coscan_datafusion::{AnyCaseSchema, CoscanContext, store_with};
 use coscan_engine::{PartState, PartView, TableView};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::{DataFusionError, ParamValues, Result, internal_err, plan_datafusion_err};
+use datafusion::common::{DataFusionError, ParamValues, Result, internal_err, plan_datafusion_err, plan_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SendableRecordBatchStream;
@@ -137,8 +137,11 @@ pub(crate) async fn planned(
     given: Option<ParamValues>,
 ) -> Result<DataFrame> {
     let frame = match given {
-        None => coscan.sql(sql).await?,
-        Some(values @ ParamValues::List(_)) => coscan.sql_with_values(&numbered(sql), values).await?,
+        None => with_no_parameter(coscan.sql(sql).await?)?,
+        Some(ParamValues::List(values)) => {
+            let sql = numbered(sql, values.len())?;
+            coscan.sql_with_values(&sql, ParamValues::List(values)).await?
+        }
         Some(values) => coscan.sql_with_values(sql, values).await?,
     };
     if !matches!(frame.logical_plan(), LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) {
@@ -149,6 +152,15 @@ pub(crate) async fn planned(
         return Err(DataFusionError::Internal("a statement that writes returned no count".to_owned()));
     }
     coscan.ctx.read_batches(batches)
+}
+
+/// # Errors
+/// If the statement has a parameter.
+fn with_no_parameter(frame: DataFrame) -> Result<DataFrame> {
+    match frame.logical_plan().get_parameter_names()?.into_iter().min() {
+        Some(name) => plan_err!("the parameter {name} has no value"),
+        None => Ok(frame),
+    }
 }
 
 /// The statement with the types of its rows. The sides of a UNION have their common type only once the plan is analyzed.

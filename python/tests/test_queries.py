@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -85,6 +86,15 @@ def test_statements_that_change_something_are_carried_out_at_once(con: coscan.Co
         coscan.Interval(14, 3, 5_000),
         [1, 2, None],
         ["a", "b"],
+        [1, 2.5],
+        [1, Decimal("1.5")],
+        [Decimal("1.25"), Decimal("123.5"), None],
+        [1, 2**63],
+        [[], [1], [2.5]],
+        [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, 5)],
+        {"a": 1, "b": [None, "x"]},
+        [{"a": 1}, {"a": 2.5}],
+        Decimal(10**40),
     ],
     ids=repr,
 )
@@ -118,6 +128,38 @@ def test_parameters_of_other_libraries(con: coscan.Connection) -> None:
     uuid = UUID(int=1)
     found = con.sql("SELECT ?, ?, ?", [np.int32(5), np.float64(2.5), uuid]).fetchall()
     assert found == [(5, 2.5, str(uuid))]
+    at, span = pd.Timestamp("2020-01-01 00:00:00.123456"), pd.Timedelta(days=1)
+    with_nanoseconds = np.datetime64("2020-01-01T00:00:00.123456789")
+    found = con.sql("SELECT ?, ?, ?, ?, ?", [at, span, pd.NaT, pd.NA, with_nanoseconds]).fetchall()
+    assert found == [(at.to_pydatetime(), dt.timedelta(days=1), None, None, at.to_pydatetime())]
+    for values in (np.array([1.0, 2.5]), pd.Series([1.0, 2.5]), pa.array([1.0, 2.5]), (1.0, 2.5)):
+        assert con.sql("SELECT ? AS v", [values]).fetchall() == [([1.0, 2.5],)]
+    for value in (bytearray(b"ab"), memoryview(b"ab"), pa.scalar(b"ab")):
+        assert con.sql("SELECT ? AS v", [value]).fetchall() == [(b"ab",)]
+
+
+def test_lists_of_a_date_and_a_time_keep_the_time(con: coscan.Connection) -> None:
+    given = [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)]
+    wanted = [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, 5)]
+    assert con.sql("SELECT ? AS v", [given]).fetchall() == [(wanted,)]
+    assert con.sql("SELECT 2.5 = any(?) AS v", [[1, 2.5]]).fetchall() == [(True,)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1, "a"], [True, 2], [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc)], [1, [1]]],
+    ids=repr,
+)
+def test_lists_of_values_without_a_common_type(con: coscan.Connection, values: list[object]) -> None:
+    with pytest.raises(coscan.DataError, match="one type"):
+        con.sql("SELECT ?", [values])
+
+
+def test_a_list_within_itself(con: coscan.Connection) -> None:
+    values: list[object] = []
+    values.append(values)
+    with pytest.raises(coscan.DataError, match="depth"):
+        con.sql("SELECT ?", [values])
 
 
 def test_question_marks_in_texts_are_no_parameters(con: coscan.Connection) -> None:
@@ -136,11 +178,21 @@ def test_wrong_parameters(con: coscan.Connection) -> None:
         from fractions import Fraction
 
         con.sql("SELECT ?", [Fraction(1, 3)])
-    with pytest.raises(coscan.DataError, match="38 digits"):
-        con.sql("SELECT ?", [10**40])
-    for query, given, named in [("SELECT ? + ?", [1], r"\$2"), ("SELECT $b", {"a": 1}, r"\$b")]:
-        with pytest.raises(coscan.DatabaseError, match=named):
-            con.sql(query, given).fetchall()
+    with pytest.raises(coscan.DataError, match="76 digits"):
+        con.sql("SELECT ?", [10**80])
+    with pytest.raises(coscan.ProgrammingError, match="names"):
+        con.sql("SELECT $1", {1: 5})
+    with pytest.raises(coscan.NotSupportedError, match="zone"):
+        con.sql("SELECT ?", [dt.time(1, tzinfo=dt.timezone.utc)])
+    for query, given, named in [
+        ("SELECT ? + ?", [1], "2 parameters"),
+        ("SELECT ?", [1, 2], "1 parameters"),
+        ("SELECT 1", [1], "0 parameters"),
+        ("SELECT $b", {"a": 1}, r"\$b"),
+        ("SELECT ?", None, "no value"),
+    ]:
+        with pytest.raises(coscan.ProgrammingError, match=named):
+            con.sql(query, given)
 
 
 def test_sources_of_tables(con: coscan.Connection, tmp_path: Path) -> None:
