@@ -195,6 +195,37 @@ def test_wrong_parameters(con: coscan.Connection) -> None:
             con.sql(query, given)
 
 
+@pytest.mark.parametrize(
+    ("column", "given", "found"),
+    [
+        ("int", 1, 1),
+        ("int", None, None),
+        ("decimal(10, 2)", 1, Decimal("1.00")),
+        ("double", 1, 1.0),
+        ("real", 1.5, 1.5),
+        ("varchar", "x", "x"),
+        ("date", "2020-01-01", dt.date(2020, 1, 1)),
+        ("timestamp", dt.datetime(2020, 1, 1, 5), dt.datetime(2020, 1, 1, 5)),
+    ],
+)
+def test_values_that_are_inserted_get_the_types_of_the_columns(column: str, given: object, found: object) -> None:
+    con = coscan.connect()
+    con.sql(f"CREATE TABLE q (id INT, a {column})")
+    con.sql("INSERT INTO q VALUES (?, ?), (2, NULL)", [1, given])
+    con.sql("INSERT INTO q (a, id) SELECT ?, ?", [given, 3])
+    query = con.sql("SELECT a FROM q ORDER BY id")
+    assert query.fetchall() == [(found,), (None,), (found,)]
+    assert query.arrow()["a"].to_pylist() == [found, None, found]
+
+
+def test_values_that_do_not_fit_into_the_column() -> None:
+    con = coscan.connect()
+    con.sql("CREATE TABLE q (a INT)")
+    with pytest.raises(coscan.DatabaseError, match="(?i)cast|convert|integer"):
+        con.sql("INSERT INTO q VALUES (?)", ["x"])
+    assert con.sql("SELECT * FROM q").fetchall() == []
+
+
 def test_sources_of_tables(con: coscan.Connection, tmp_path: Path) -> None:
     parts = [tmp_path / f"part-{at}.parquet" for at in range(3)]
     for at, part in enumerate(parts):

@@ -15,9 +15,7 @@ use std::sync::Arc;
 
 use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{
-    DFSchemaRef, ParamValues, Result, ScalarValue, exec_err, internal_err, not_impl_err,
-};
+use datafusion::common::{DFSchemaRef, Result, ScalarValue, exec_err, internal_err, not_impl_err};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{
     Expr, Extension, LogicalPlan, Prepare, Statement as PlanStatement, UserDefinedLogicalNodeCore,
@@ -25,6 +23,8 @@ use datafusion::logical_expr::{
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::future::BoxFuture;
+
+use crate::statement::stated_types;
 
 /// A statement that is parsed and not planned.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -90,7 +90,7 @@ pub(crate) fn with_values(plan: &LogicalPlan, given: usize) -> Result<Option<Log
     for (number, value) in prepared.numbers.iter().zip(&prepared.parameters) {
         values[number - 1] = literal(value)?;
     }
-    prepared.statement.clone().replace_params_with_values(&ParamValues::List(values)).map(Some)
+    stated_types::with_values(prepared.statement.clone(), values).map(Some)
 }
 
 /// Returns the distinct parameters, in the order of their names.

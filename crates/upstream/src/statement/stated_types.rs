@@ -14,8 +14,8 @@ use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::{ParamValues, Result, internal_err, plan_datafusion_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::logical_expr::{Expr as LogicalExpr, ExprSchemable, LogicalPlan, Projection, WriteOp};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
@@ -50,9 +50,36 @@ pub fn sql_with_values<'a>(
         };
         let stated = values.iter().map(|value| Some(value.value().data_type()).filter(|of| !of.is_null()));
         let plan = plan(&state, statement, stated.collect(), None).await?;
-        execute_logical_plan(ctx, plan.replace_params_with_values(&ParamValues::List(values))?).await
+        execute_logical_plan(ctx, with_values(plan, values)?).await
     }
     .boxed()
+}
+
+/// The plan with the values of its parameters. Values that are written to a table get the types of its columns.
+///
+/// DataFusion takes the type of the column for that of the parameter, plans no cast, and would write a value of another
+/// type as it is.
+///
+/// # Errors
+/// If a parameter has no value, or a value cannot have the type of its column.
+pub fn with_values(plan: LogicalPlan, values: Vec<ScalarAndMetadata>) -> Result<LogicalPlan> {
+    let plan = plan.replace_params_with_values(&ParamValues::List(values))?;
+    let LogicalPlan::Dml(mut dml) = plan else { return Ok(plan) };
+    if let (WriteOp::Insert(_) | WriteOp::Update, LogicalPlan::Projection(rows)) =
+        (&dml.op, dml.input.as_ref())
+    {
+        let cast = |(expr, column): (&LogicalExpr, &FieldRef)| {
+            if expr.get_type(rows.input.schema())? == *column.data_type() {
+                return Ok(expr.clone());
+            }
+            let cast = expr.clone().unalias().cast_to(column.data_type(), rows.input.schema())?;
+            Ok(cast.alias(column.name()))
+        };
+        let columns = dml.target.schema();
+        let exprs = rows.expr.iter().zip(columns.fields()).map(cast).collect::<Result<_>>()?;
+        dml.input = Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, Arc::clone(&rows.input))?));
+    }
+    Ok(LogicalPlan::Dml(dml))
 }
 
 /// Makes the parameters `$name` of a statement `$1` and so on, in the order of their names. Returns their values.
