@@ -41,6 +41,37 @@ def test_a_cursor(con: coscan.Connection) -> None:
         cursor.execute("SELECT 1")
 
 
+def test_types_and_constructors() -> None:
+    for module in (coscan, dbapi):
+        cursor = coscan.connect().execute("SELECT 1 AS n, 'x' AS s, DATE '2020-01-01' AS d, X'00' AS b")
+        assert cursor.description is not None
+        kinds = [module.NUMBER, module.STRING, module.DATETIME, module.BINARY]
+        for at, column in enumerate(cursor.description):
+            assert [kind == column[1] for kind in kinds] == [at == other for other in range(4)]
+            assert column[1] != module.ROWID
+        assert module.Date(2020, 1, 2) == module.Timestamp(2020, 1, 2).date()
+        assert module.Timestamp.combine(module.DateFromTicks(5), module.TimeFromTicks(5)) == module.TimestampFromTicks(5)
+        assert module.Binary(b"x") == b"x"
+
+
+def test_errors_of_cursors(con: coscan.Connection) -> None:
+    cursor = con.execute("SELECT CAST(text AS INT) FROM numbers")
+    with pytest.raises(coscan.ProgrammingError, match="-1"):
+        cursor.fetchmany(-1)
+    with pytest.raises(coscan.DataError):
+        cursor.fetchall()
+    with pytest.raises(coscan.InterfaceError, match="failed"):
+        cursor.fetchall()
+    assert cursor.execute("SELECT 1").fetchall() == [(1,)]
+    with coscan.connect() as other:
+        of_closed = other.execute("SELECT 1")
+    with pytest.raises(coscan.InterfaceError, match="closed"):
+        of_closed.fetchall()
+    cursor.close()
+    with pytest.raises(coscan.InterfaceError, match="closed"):
+        cursor.executemany("SELECT 1", [])
+
+
 def test_rows_cross_batches(con: coscan.Connection) -> None:
     cursor = con.execute("SELECT n FROM numbers")
     total = 0

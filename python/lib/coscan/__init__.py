@@ -14,6 +14,23 @@ import atexit
 from ._coscan import __version__
 from .chunks import ChunkMap
 from .connection import Connection, close_all, connect
+from .dbapi import (
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    Date,
+    DateFromTicks,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+    apilevel,
+    paramstyle,
+    threadsafety,
+)
 from .errors import (
     CorruptFileError,
     DatabaseError,
@@ -38,19 +55,23 @@ from .interval import Interval
 from .progress import show_progress
 from .result import Query, Result, Scan
 
-apilevel = "2.0"
-threadsafety = 2
-paramstyle = "qmark"
-
 # Threads of the engine must not run while the interpreter is taken apart.
 atexit.register(close_all)
 
 __all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Binary",
     "ChunkMap",
     "Connection",
     "CorruptFileError",
     "DataError",
     "DatabaseError",
+    "Date",
+    "DateFromTicks",
     "Error",
     "Extension",
     "FileError",
@@ -69,6 +90,10 @@ __all__ = [
     "Result",
     "Scan",
     "SettingError",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
     "Warning",
     "__version__",
     "apilevel",

@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,10 +34,18 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Binary",
     "Connection",
     "Cursor",
     "DataError",
     "DatabaseError",
+    "Date",
+    "DateFromTicks",
     "Error",
     "IntegrityError",
     "InterfaceError",
@@ -43,6 +53,10 @@ __all__ = [
     "NotSupportedError",
     "OperationalError",
     "ProgrammingError",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
     "Warning",
     "apilevel",
     "connect",
@@ -54,6 +68,45 @@ apilevel = "2.0"
 threadsafety = 2
 """Threads may share the module and connections, but not cursors."""
 paramstyle = "qmark"
+
+Date = dt.date
+Time = dt.time
+Timestamp = dt.datetime
+DateFromTicks = dt.date.fromtimestamp
+TimestampFromTicks = dt.datetime.fromtimestamp
+Binary = bytes
+
+
+def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802 (PEP 249 has this name)
+    """The time of day, in the local zone, of a number of seconds since 1970."""
+    return dt.datetime.fromtimestamp(ticks).time()
+
+
+class TypeObject:
+    """Equals the types of columns, which `Cursor.description` has as text, of one kind.
+
+    >>> STRING == "Utf8View", NUMBER == "Decimal128(10, 2)", NUMBER == "Utf8"
+    (True, True, False)
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, str):
+            return self is other
+        if other.startswith("Dictionary("):
+            other = other.rpartition(", ")[2]
+        return other.partition("(")[0].rstrip(")").rstrip("0123456789") in self._names
+
+    __hash__ = object.__hash__
+
+
+STRING = TypeObject("Utf", "LargeUtf", "Utf8View")
+BINARY = TypeObject("Binary", "LargeBinary", "BinaryView", "FixedSizeBinary")
+NUMBER = TypeObject("Int", "UInt", "Float", "Decimal")
+DATETIME = TypeObject("Date", "Time", "Timestamp", "Duration", "Interval")
+ROWID = TypeObject()
 
 Column = tuple[str, str, None, None, None, None, None]
 
@@ -70,6 +123,7 @@ class Cursor:
         """Always -1: rows come as they are computed."""
         self._columns: list[Column] | None = None
         self._rows: _coscan.Rows | None = None
+        self._failed = False
         self._closed = False
 
     @property
@@ -91,6 +145,7 @@ class Cursor:
 
     def executemany(self, query: str, params: Iterable[Parameters]) -> Self:
         """Runs a statement once with each set of parameters. Its rows are not kept."""
+        self._check()
         for given in params:
             self.execute(query, given)
             self.fetchall()
@@ -98,22 +153,26 @@ class Cursor:
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row, or `None` at the end."""
-        rows = self._running().fetch(1)
+        rows = self._fetch(1)
         return rows[0] if rows else None
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         """Up to `size` rows, or up to `arraysize`."""
-        return self._running().fetch(self.arraysize if size is None else size)
+        count = self.arraysize if size is None else size
+        if count < 0:
+            raise ProgrammingError(f"fetchmany takes no {count} rows")
+        return self._fetch(count)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that are left."""
-        return self._running().fetch(None)
+        return self._fetch(None)
 
     def fetch_arrow_table(self) -> pyarrow.Table:
         """All batches that are left, as a table of pyarrow."""
         import pyarrow
 
-        return pyarrow.table(self._running().collect())
+        with self._running() as rows:
+            return pyarrow.table(rows.collect())
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         while (row := self.fetchone()) is not None:
@@ -141,14 +200,29 @@ class Cursor:
     def _check(self) -> None:
         if self._closed:
             raise InterfaceError("the cursor is closed")
+        if self.connection.closed:
+            raise InterfaceError("the connection is closed")
 
-    def _running(self) -> _coscan.Rows:
+    def _fetch(self, count: int | None) -> list[tuple[Any, ...]]:
+        with self._running() as rows:
+            return rows.fetch(count)
+
+    @contextmanager
+    def _running(self) -> Iterator[_coscan.Rows]:
+        """The rows. Whoever takes rows after an error gets one again, and not the end of the rows."""
         self._check()
+        if self._failed:
+            raise InterfaceError("the statement has failed: call execute again")
         if self._rows is None:
             raise InterfaceError("no statement has run: call execute first")
-        return self._rows
+        try:
+            yield self._rows
+        except BaseException:
+            self._failed = True
+            raise
 
     def _end(self) -> None:
         if self._rows is not None:
             self._rows.cancel()
         self._rows = self._columns = None
+        self._failed = False
