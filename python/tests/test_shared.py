@@ -54,7 +54,7 @@ def host_of(folder: Path) -> list[int]:
             command = (process / "cmdline").read_bytes()
         except OSError:
             continue
-        if f"coscan.shared\0{folder}".encode() in command:
+        if b"coscan.shared" in command and os.fsencode(folder) in command:
             found.append(int(process.name))
     return found
 

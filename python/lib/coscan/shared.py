@@ -31,6 +31,13 @@ START_S = 60.0
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
+_MAIN = """import json, sys
+sys.path[:] = json.loads(sys.argv.pop(1))
+from coscan.shared import main
+main()"""
+"""The program of an engine. It imports modules from the folders of this process, and from the working directory only if that
+is one of them."""
+
 # The longest path of a socket on Linux and macOS, less some.
 _PATH_MAX = 100
 
@@ -71,16 +78,21 @@ def connect(engine: str, start: Mapping[str, Any]) -> _coscan.Connection:
 
 def _attempt(socket: Path, given: str) -> _coscan.Connection | None:
     """Connects to the engine at this socket, if there is one."""
-    return _coscan.Connection.shared(os.fspath(socket), given, os.getcwd())
+    try:
+        folder = os.getcwd()
+    except OSError as error:
+        raise OperationalError(f"the working directory cannot be read: {error}") from error
+    return _coscan.Connection.shared(os.fspath(socket), given, folder)
 
 
 def _started(folder: Path, name: str, given: str) -> _coscan.Connection | None:
     """Starts an engine, and connects to it when it is ready."""
     socket, log = folder / f"{name}.socket", folder / f"{name}.log"
+    path = [entry for entry in sys.path if isinstance(entry, str)]
     arguments = [os.fspath(socket), os.fspath(folder / f"{name}.lock"), given]
     with open(log, "wb") as written:
         process = subprocess.Popen(
-            [sys.executable, "-m", "coscan.shared", *arguments],
+            [sys.executable, "-P", "-c", _MAIN, json.dumps(path), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=written,
             stderr=written,
@@ -109,8 +121,11 @@ def _folder() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     user = os.geteuid()
     folder = Path(runtime) / "coscan" if runtime else Path(tempfile.gettempdir()) / f"coscan-{user}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise OperationalError(f"there is no folder for sockets: {error}: set XDG_RUNTIME_DIR to one that exists") from error
     if found.st_uid != user or found.st_mode & 0o077 or folder.is_symlink():
         raise OperationalError(
             f"other users may change {folder}: remove it, or set XDG_RUNTIME_DIR to a folder that only you can enter"
@@ -136,6 +151,3 @@ def main() -> None:
         # Who started this process reads the last line of its log.
         sys.exit(f"{type(error).__name__}: {error}")
 
-
-if __name__ == "__main__":
-    main()
