@@ -254,6 +254,26 @@ def test_sources_of_tables(con: coscan.Connection, tmp_path: Path) -> None:
         con.deregister("a table")
 
 
+def test_datasets_that_are_more_than_their_files_are_refused(con: coscan.Connection, tmp_path: Path) -> None:
+    folder = tmp_path / "by_k"
+    pq.write_to_dataset(pa.table({"a": [1, 2], "k": [1, 2]}), folder, partition_cols=["k"])
+    other = pa.schema([("a", pa.int32())])
+    for source, reason in [
+        (ds.dataset(folder).filter(ds.field("a") == 1), "filter"),
+        (ds.dataset(folder, partitioning="hive"), "columns k"),
+        (ds.dataset(folder, schema=other), "another schema"),
+    ]:
+        with pytest.raises(coscan.NotSupportedError, match=reason):
+            con.register("t", source)
+    con.register("t", folder)
+    assert sorted(con.sql("SELECT a FROM t").fetchall()) == [(1,), (2,)]
+
+
+def test_columns_of_nulls_of_polars(con: coscan.Connection) -> None:
+    con.register("t", pl.DataFrame({"a": [1, 2], "n": [None, None], "l": [[None], []]}))
+    assert con.sql("SELECT a, n FROM t").fetchall() == [(1, None), (2, None)]
+
+
 def test_a_table_is_replaced(con: coscan.Connection) -> None:
     con.register("t", pa.table({"a": [1]}))
     con.register("t", pa.table({"b": [2]}))

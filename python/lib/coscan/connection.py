@@ -97,7 +97,8 @@ class Connection:
         """Makes `source` a table with this name, which replaces one that had it.
 
         `source` is a path, pattern or URL of Parquet files, a list of them, a dataset of pyarrow over Parquet files, or
-        an object with Arrow's C interface: a table or data frame of pyarrow, polars or pandas, or a `Result`.
+        an object with Arrow's C interface: a table or data frame of pyarrow, polars or pandas, a `Result`, or a `Query`,
+        which runs. A dataset with a filter, with columns from the names of folders or with a schema of its own is refused.
 
         `storage_options` configure the store of a URL, by the names that `object_store` has, such as `aws_region`,
         `aws_access_key_id`, `endpoint` and `allow_http`. They are for all tables of that bucket. `options` are those of
@@ -119,7 +120,10 @@ class Connection:
                 f"a table cannot be made of {type(source).__module__}.{type(source).__qualname__}: pass a path, a list of "
                 "paths, a dataset, or an object with Arrow's C interface"
             )
-        self._native.register_arrow(name, source)
+        if isinstance(source, Query):
+            # This wait ends by Ctrl-C.
+            source = source.collect()
+        self._native.register_arrow(name, _importable(source))
 
     def attach(self, name: str, address: str) -> None:
         """Adds a catalog of lake tables, whose tables are `name.schema.table` in SQL.
@@ -304,11 +308,29 @@ def _dataset(source: Any, files: list[str]) -> list[str]:
     kind = source.format.default_extname
     if kind != "parquet":
         raise NotSupportedError(f"the dataset has files of the format {kind}; coscan reads Parquet")
+    if getattr(source, "_scan_options", None):
+        raise NotSupportedError("the dataset has a filter: register it without, and filter in SQL")
+    fragment = next(iter(source.get_fragments()), None)
+    if fragment is not None and (schema := fragment.physical_schema) != source.schema:
+        folders = [name for name in source.schema.names if name not in schema.names]
+        reason = f"the columns {', '.join(folders)}" if folders else "another schema"
+        raise NotSupportedError(
+            f"the dataset has {reason} and its files do not: register its folder as a path, which has columns of "
+            "folders such as k=1, or a table of pyarrow"
+        )
     prefixes = {"local": "", "s3": "s3://", "gcs": "gs://", "abfs": "abfs://"}
     prefix = prefixes.get(source.filesystem.type_name)
     if prefix is None:
         raise NotSupportedError(f"the dataset is in a file system of the type {source.filesystem.type_name}: pass its URLs")
     return [f"{prefix}{file}" for file in files]
+
+
+def _importable(source: object) -> object:
+    """The source with columns of nulls as Arrow has them. polars gives them a buffer, which only pyarrow takes."""
+    kinds = getattr(source, "dtypes", ()) if type(source).__module__.partition(".")[0] == "polars" else ()
+    if any("Null" in str(kind) for kind in kinds):
+        return source.to_arrow()  # type: ignore[attr-defined]
+    return source
 
 
 def _store(location: str) -> str:
