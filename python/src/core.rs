@@ -27,7 +27,7 @@ use crate::shared::client::Client;
 const STACK_BYTES: usize = 64 << 20;
 
 /// Interval at which a waiting caller looks for signals.
-const SIGNALS: Duration = Duration::from_millis(50);
+pub(crate) const SIGNALS: Duration = Duration::from_millis(50);
 
 /// Batches that a stream holds before its reader takes them.
 const AHEAD: usize = 2;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::ThreadId;
 
 use coscan_datafusion::with_account;
 use coscan_engine::QueryAccount;
@@ -13,12 +14,13 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::{ParamValues, Result};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3_arrow::PyRecordBatch;
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
-use crate::core::{Batches, Core, Running, Source, received};
+use crate::core::{Batches, Core, Running, SIGNALS, Source, received};
 use crate::errors;
 use crate::session::{as_told, planned};
 use crate::shared::client;
@@ -151,7 +153,7 @@ fn types(schema: &Schema) -> Vec<String> {
 struct Stream {
     receiver: Batches,
     ended: bool,
-    _running: Arc<Running>,
+    running: Arc<Running>,
     /// The engine goes on until the end of the stream.
     _core: Arc<Core>,
 }
@@ -181,7 +183,7 @@ impl Rows {
         let (receiver, running) = core.stream(opening)?;
         let running = Arc::new(running);
         let weak = Arc::downgrade(&running);
-        let stream = Stream { receiver, ended: false, _running: running, _core: Arc::clone(core) };
+        let stream = Stream { receiver, ended: false, running, _core: Arc::clone(core) };
         Ok(Rows {
             schema,
             stream: Arc::new(Mutex::new(Some(stream))),
@@ -296,7 +298,10 @@ impl Rows {
         let Some(stream) = self.taken() else {
             return Err(errors::programming("these rows were taken already: start the statement again"));
         };
-        capsule(py, &self.schema, Reader(stream), requested_schema)
+        let threading = py.import("threading")?;
+        let is_main = threading.call_method0("current_thread")?.is(&threading.call_method0("main_thread")?);
+        let main = is_main.then(|| std::thread::current().id());
+        capsule(py, &self.schema, Reader { stream, main }, requested_schema)
     }
 }
 
@@ -322,21 +327,58 @@ fn capsule<'py>(
 }
 
 /// The stream for a reader of Arrow's C interface, which may be any thread, with the interpreter or without it.
-struct Reader(Stream);
+struct Reader {
+    stream: Stream,
+    /// The thread that handles signals, if it made the reader. Another thread must not wait for the interpreter here: the
+    /// thread that has it may wait for this one.
+    main: Option<ThreadId>,
+}
+
+impl Reader {
+    /// The next message, unless a signal comes whose handler raises. The library that waits cannot pass on the exception, so
+    /// that Ctrl-C is repeated for the time when it has returned.
+    fn received(&self) -> Result<Option<RecordBatch>, ArrowError> {
+        loop {
+            match self.stream.receiver.recv_timeout(SIGNALS) {
+                Ok(batch) => {
+                    return batch.map_err(|error| ArrowError::ExternalError(errors::text(&error).into()));
+                }
+                Err(flume::RecvTimeoutError::Disconnected) => {
+                    return Err(ArrowError::ExternalError(errors::CANCELLED.into()));
+                }
+                Err(flume::RecvTimeoutError::Timeout) => {
+                    if self.main == Some(std::thread::current().id()) {
+                        Python::attach(signals).map_err(|error| ArrowError::ExternalError(error.into()))?;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Handles signals. Ctrl-C is left for the caller.
+fn signals(py: Python<'_>) -> PyResult<()> {
+    let handled = py.check_signals();
+    if let Err(error) = &handled
+        && error.is_instance_of::<PyKeyboardInterrupt>(py)
+    {
+        py.import("_thread")?.call_method0("interrupt_main")?;
+    }
+    handled
+}
 
 impl Iterator for Reader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.ended {
+        if self.stream.ended {
             return None;
         }
-        let batch = match self.0.receiver.recv() {
-            Ok(Ok(batch)) => batch.map(Ok),
-            Ok(Err(error)) => Some(Err(ArrowError::ExternalError(errors::text(&error).into()))),
-            Err(_) => Some(Err(ArrowError::ExternalError(errors::CANCELLED.into()))),
-        };
-        self.0.ended = !matches!(batch, Some(Ok(_)));
+        let batch = self.received().transpose();
+        self.stream.ended = !matches!(batch, Some(Ok(_)));
+        if self.stream.ended {
+            self.stream.running.stop();
+        }
         batch
     }
 }
@@ -372,6 +414,25 @@ impl Table {
         let mut rows = Vec::new();
         for batch in &self.batches {
             rows.extend(rows_of(py, batch)?);
+        }
+        Ok(rows)
+    }
+
+    /// Up to this number of rows behind the first ones.
+    fn rows_behind(&self, py: Python<'_>, first: usize, count: usize) -> PyResult<Vec<Py<PyTuple>>> {
+        let (mut skipped, mut missing) = (first, count);
+        let mut rows = Vec::new();
+        for batch in &self.batches {
+            let from = skipped.min(batch.num_rows());
+            let taken = missing.min(batch.num_rows() - from);
+            if taken > 0 {
+                rows.extend(rows_of(py, &batch.slice(from, taken))?);
+            }
+            skipped -= from;
+            missing -= taken;
+            if missing == 0 {
+                break;
+            }
         }
         Ok(rows)
     }

@@ -137,7 +137,9 @@ def test_statements_that_end_early_do_not_disturb_others(numbers: Path, plan: li
 def test_event_loops(numbers: Path) -> None:
     async def main() -> None:
         async with aio.connect(buffer="64MB", small_table_bytes=0) as con:
-            con.waiting.register("numbers", numbers)
+            await con.register("numbers", numbers)
+            assert await con.tables() == ["numbers"]
+            assert len(await con.fetchall("SELECT n FROM numbers")) == ROWS
             found = await asyncio.gather(*(con.fetchall(query_of(k)) for k in range(7)))
             assert found == [[(SUMS[k],)] for k in range(7)]
             assert (await con.sql("SELECT ? AS a", [5])).arrow().to_pydict() == {"a": [5]}

@@ -101,6 +101,13 @@ if __name__ == "__main__":
         "opened().sql_many([SLOW, SLOW])",
         "opened().execute(SLOW).fetchone()",
         "list(opened().sql(SLOW))",
+        "opened().sql(SLOW).reader().read_all()",
+        "con = opened(); con.register('b', con.sql(SLOW))",
+        # pyarrow has an error of its own. The one of Ctrl-C follows.
+        """import contextlib, pyarrow
+    with contextlib.suppress(OSError):
+        pyarrow.table(opened().sql(SLOW))
+    time.sleep(60)""",
     ],
 )
 def test_control_c_ends_a_statement(numbers: Path, waits: str) -> None:

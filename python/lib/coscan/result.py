@@ -122,7 +122,10 @@ class Query(Frame[_coscan.Query]):
         """The rows as a reader of pyarrow, which takes them as they are computed."""
         import pyarrow
 
-        return pyarrow.RecordBatchReader.from_stream(self)
+        # pyarrow passes on the exceptions of an iterator, also that of Ctrl-C.
+        schema = pyarrow.schema(self)
+        batches = (pyarrow.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in self)
+        return pyarrow.RecordBatchReader.from_batches(schema, batches)
 
     def explain(self, *, analyze: bool = False, verbose: bool = False) -> str:
         """The plan as text. With `analyze` the query runs, and each operator has its counters."""
