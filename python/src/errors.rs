@@ -1,10 +1,12 @@
 //! Exceptions. Their classes are in `lib/coscan/errors.py`; this module decides which one an error of the engine becomes.
 
 use std::any::Any;
+use std::error::Error;
 use std::fmt;
 
 use coscan_datafusion::engine_error;
 use coscan_engine::EngineError;
+use coscan_server::sql::QueryError;
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use pyo3::prelude::*;
@@ -33,7 +35,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl Error for Failure {}
 
 /// The exception of an error of a statement.
 pub(crate) fn raised(error: &DataFusionError) -> PyErr {
@@ -47,6 +49,9 @@ pub(crate) fn failure(error: &DataFusionError) -> Failure {
         && let Some(failure) = external.downcast_ref::<Failure>()
     {
         return failure.clone();
+    }
+    if let Some(error) = said(error) {
+        return Failure { class: class_of_sqlstate(error.sqlstate()).to_owned(), text: error.to_string() };
     }
     Failure { class: class(error).to_owned(), text: text(error) }
 }
@@ -118,6 +123,31 @@ fn class(error: &DataFusionError) -> &'static str {
         DataFusionError::ParquetError(_) => "CorruptFileError",
         DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => "FileError",
         DataFusionError::Internal(_) => "InternalError",
+        _ => "DatabaseError",
+    }
+}
+
+/// The error with PostgreSQL's words that caused this one.
+fn said(error: &DataFusionError) -> Option<&QueryError> {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(said) = error.downcast_ref() {
+            return Some(said);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+fn class_of_sqlstate(code: &str) -> &'static str {
+    match (code, code.get(..2)) {
+        ("42601", _) => "ParseError",
+        ("53200", _) => "MemoryLimitError",
+        (_, Some("0A")) => "NotSupportedError",
+        (_, Some("22")) => "DataError",
+        (_, Some("42")) => "ProgrammingError",
+        (_, Some("53" | "54" | "57")) => "OperationalError",
+        (_, Some("XX")) => "InternalError",
         _ => "DatabaseError",
     }
 }

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use coscan_datafusion::CoscanContext;
 use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
@@ -49,6 +48,7 @@ const KEPT: usize = 1024;
 #[pyclass(frozen, module = "coscan._coscan")]
 pub(crate) struct Extension {
     core: Arc<Core>,
+    plain: Arc<SessionState>,
     numbers: Arc<Numbers>,
     reasons: Arc<Reasons>,
 }
@@ -74,8 +74,13 @@ impl Extension {
     #[new]
     fn new(connection: &Connection) -> PyResult<Self> {
         let core = connection.core()?;
-        core.coscan()?;
-        Ok(Extension { core, numbers: Arc::default(), reasons: Arc::default() })
+        let coscan = core.coscan()?;
+        let handle = core.handle()?;
+        let _entered = handle.enter();
+        let mut config = coscan.ctx.copied_config();
+        config.options_mut().execution.time_zone = None;
+        let plain = Arc::new(coscan.new_session(config).state());
+        Ok(Extension { core, plain, numbers: Arc::default(), reasons: Arc::default() })
     }
 
     /// How many plans were made here, how many elsewhere, and why the last of these.
@@ -127,6 +132,7 @@ impl Extension {
         let fallback: FFI_QueryPlanner = inside(fallback, c"datafusion_query_planner")?;
         let planner = Planner {
             core: Arc::clone(&self.core),
+            plain: Arc::clone(&self.plain),
             fallback: (&fallback).into(),
             reasons: Arc::clone(&self.reasons),
         };
@@ -158,6 +164,8 @@ fn provider(session: &Bound<'_, PyAny>) -> PyResult<FFI_TaskContextProvider> {
 #[derive(Debug)]
 struct Planner {
     core: Arc<Core>,
+    /// A session of the engine with DataFusion's own functions, whose SQL is not that of connections.
+    plain: Arc<SessionState>,
     fallback: Arc<dyn QueryPlanner + Send + Sync>,
     reasons: Arc<Reasons>,
 }
@@ -185,8 +193,8 @@ impl Planner {
 
 impl Planner {
     async fn planned(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        let coscan = self.core.coscan().map_err(|error| internal_datafusion_err!("{error}"))?;
-        let state = state_like(coscan, session);
+        self.core.coscan().map_err(|error| internal_datafusion_err!("{error}"))?;
+        let state = state_like(&self.plain, session);
         let mut plan = with_own_functions(plan.clone(), &state)?;
         if let LogicalPlan::Explain(explain) = &mut plan {
             // This does not cross. Without it, no physical plan would be shown.
@@ -225,8 +233,8 @@ fn reason_against(plan: &LogicalPlan) -> Result<Option<&'static str>> {
 }
 
 /// The engine's session with the settings of another one.
-fn state_like(coscan: &CoscanContext, session: &dyn Session) -> SessionState {
-    let mut state = coscan.ctx.state();
+fn state_like(plain: &SessionState, session: &dyn Session) -> SessionState {
+    let mut state = plain.clone();
     let options = state.config_mut().options_mut();
     for entry in session.config_options().entries() {
         if let Some(value) = entry.value.filter(|_| !entry.key.starts_with("coscan.")) {

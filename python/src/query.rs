@@ -1,18 +1,16 @@
 //! A planned statement, its running stream of rows, and a complete result.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::ThreadId;
 
-use coscan_datafusion::with_account;
 use coscan_engine::QueryAccount;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StructArray};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::{ParamValues, Result};
-use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -22,7 +20,7 @@ use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
 use crate::core::{Batches, Core, Running, SIGNALS, Source, received};
 use crate::errors;
-use crate::session::{as_told, planned};
+use crate::session::{Planned, as_told, named, planned, with_names};
 use crate::shared::client;
 use crate::values::rows_of;
 
@@ -38,14 +36,14 @@ pub(crate) struct Query {
 
 /// A planned statement, where it runs.
 pub(crate) enum Statement {
-    Own(Box<DataFrame>),
+    Own(Box<Planned>),
     Shared(client::Statement),
 }
 
 impl Statement {
     fn schema(&self) -> &Schema {
         match self {
-            Statement::Own(frame) => frame.schema().as_arrow(),
+            Statement::Own(planned) => planned.schema(),
             Statement::Shared(statement) => statement.schema(),
         }
     }
@@ -58,8 +56,8 @@ impl Statement {
         }
     }
 
-    fn own(frame: DataFrame) -> Self {
-        Statement::Own(Box::new(frame))
+    fn own(planned: Planned) -> Self {
+        Statement::Own(Box::new(planned))
     }
 }
 
@@ -75,14 +73,11 @@ impl Query {
     fn start(&self) -> PyResult<Rows> {
         let schema = Arc::new(self.statement.schema().clone());
         match &self.statement {
-            Statement::Own(frame) => {
-                // The account counts what the scans of this run want and have.
+            Statement::Own(planned) => {
                 let account = Arc::new(QueryAccount::new(NUMBERS.fetch_add(1, Ordering::Relaxed), 1));
-                let frame = with_account(frame.as_ref().clone(), Arc::clone(&account));
-                let told = Arc::clone(&schema);
-                Rows::start(&self.core, schema, Some(account), async move {
-                    as_told(&told, frame.execute_stream().await?)
-                })
+                let planned = planned.as_ref().clone();
+                let counted = Some(Arc::clone(&account));
+                Rows::start(&self.core, schema, Some(account), async move { planned.rows(counted).await })
             }
             Statement::Shared(statement) => {
                 let statement = statement.clone();
@@ -111,9 +106,9 @@ impl Query {
     /// The plan, after a run if `analyze` is set.
     fn explain(&self, py: Python<'_>, verbose: bool, analyze: bool) -> PyResult<Query> {
         let explained = match &self.statement {
-            Statement::Own(frame) => {
-                let frame = frame.as_ref().clone();
-                self.core.wait(py, async move { Ok(Statement::own(frame.explain(verbose, analyze)?)) })?
+            Statement::Own(planned) => {
+                let planned = planned.as_ref().clone();
+                self.core.wait(py, async move { Ok(Statement::own(planned.explain(verbose, analyze)?)) })?
             }
             Statement::Shared(statement) => {
                 let statement = statement.clone();
@@ -128,9 +123,8 @@ impl Query {
     /// The statement with only some of its first rows.
     fn limit(&self, py: Python<'_>, rows: usize) -> PyResult<Query> {
         let limited = match &self.statement {
-            Statement::Own(frame) => {
-                let frame = frame.as_ref().clone().limit(0, Some(rows));
-                Statement::own(frame.map_err(|error| errors::raised(&error))?)
+            Statement::Own(planned) => {
+                Statement::own(planned.limit(rows).map_err(|error| errors::raised(&error))?)
             }
             Statement::Shared(statement) => {
                 let statement = statement.clone();
@@ -449,6 +443,21 @@ impl Table {
             }
         }
         Table { schema: Arc::clone(&self.schema), batches }
+    }
+
+    /// The same rows, in columns whose names differ: `a`, `a_1` for two of the name `a`.
+    fn with_unique_names(&self) -> PyResult<Table> {
+        let mut taken = HashSet::new();
+        let mut unique = |name: &String| {
+            let others = (1..).map(|number| format!("{name}_{number}"));
+            std::iter::once(name.clone()).chain(others).find(|name| taken.insert(name.clone()))
+        };
+        let names: Vec<String> =
+            self.schema.fields().iter().filter_map(|field| unique(field.name())).collect();
+        let renamed = |batch: &RecordBatch| named(batch, &names);
+        let batches = self.batches.iter().map(renamed).collect::<Result<_>>();
+        let schema = with_names(&self.schema, &names);
+        Ok(Table { schema, batches: batches.map_err(|error| errors::raised(&error))? })
     }
 
     /// The rows as a table of text.

@@ -18,6 +18,8 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 
+use crate::session::statement;
+
 /// What to read.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Scan {
@@ -33,7 +35,7 @@ pub(crate) struct Scan {
 
 /// Begins a scan.
 pub(crate) async fn start(coscan: &CoscanContext, scan: &Scan) -> Result<SendableRecordBatchStream> {
-    let (_, plan) = coscan.sql(&scan.sql).await?.into_parts();
+    let (_, plan) = statement(coscan, &scan.sql, None).await?.into_parts();
     let mut state = coscan.ctx.state();
     let whole = scan.shard.1 == 1 && !scan.in_order;
     if !whole {

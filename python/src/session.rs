@@ -1,18 +1,24 @@
 //! Operations of a session: tables, stores, statements. A connection does them in its own process, the host of a shared engine
 //! for each connection.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use coscan_datafusion::{AnyCaseSchema, CoscanContext, store_with};
-use coscan_engine::{PartState, PartView, TableView};
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use coscan_datafusion::{AnyCaseSchema, CoscanContext, store_with, with_account};
+use coscan_engine::{PartState, PartView, QueryAccount, TableView};
+use coscan_server::shown_schema;
+use coscan_server::sql::{plan, speak};
+use coscan_upstream::execute_logical_plan;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, ParamValues, Result, internal_err, plan_datafusion_err, plan_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
+use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -22,6 +28,9 @@ use crate::parameters::numbered;
 /// Catalog and schema of tables that are given by name only.
 pub(crate) const CATALOG: &str = "datafusion";
 pub(crate) const SCHEMA: &str = "public";
+
+/// What `current_user` is.
+pub(crate) const USER: &str = "coscan";
 
 /// Names and values as text.
 pub(crate) type Pairs = Vec<(String, String)>;
@@ -64,6 +73,7 @@ impl Start {
         if let Some(catalog) = coscan.ctx.catalog(CATALOG) {
             catalog.register_schema(SCHEMA, Arc::new(AnyCaseSchema::default()))?;
         }
+        speak(&coscan.ctx, USER);
         Ok(coscan)
     }
 }
@@ -98,6 +108,7 @@ pub(crate) fn register_batches(
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 ) -> Result<()> {
+    check_names(&schema)?;
     // Queries read the partitions at the same time.
     let count = coscan.ctx.state().config().target_partitions().min(batches.len()).max(1);
     let mut partitions = vec![Vec::new(); count];
@@ -107,6 +118,16 @@ pub(crate) fn register_batches(
     deregister(coscan, name)?;
     coscan.ctx.register_table(&*quoted(name), Arc::new(MemTable::try_new(schema, partitions)?))?;
     Ok(())
+}
+
+/// # Errors
+/// If two columns have one name.
+fn check_names(schema: &Schema) -> Result<()> {
+    let mut names = HashSet::new();
+    match schema.fields().iter().find(|field| !names.insert(field.name())) {
+        Some(field) => plan_err!("two columns have the name {}: give one of them another", field.name()),
+        None => Ok(()),
+    }
 }
 
 /// Opens the store of an address with options.
@@ -130,28 +151,85 @@ pub(crate) fn tables(coscan: &CoscanContext) -> Vec<String> {
     names
 }
 
+/// A planned statement, and the columns that its readers are told.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    frame: DataFrame,
+    told: SchemaRef,
+}
+
+impl Planned {
+    /// The sides of a UNION have their common type only once the plan is analyzed.
+    fn new(frame: DataFrame) -> Result<Self> {
+        let (state, plan) = frame.into_parts();
+        let told = match plan {
+            LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) => Arc::clone(plan.schema().inner()),
+            _ => {
+                let options = state.config_options();
+                let analyzed = state.analyzer().execute_and_check(plan.clone(), options, |_, _| {})?;
+                shown_schema(analyzed.schema().inner())
+            }
+        };
+        Ok(Planned { frame: DataFrame::new(state, plan), told })
+    }
+
+    /// The columns.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.told
+    }
+
+    /// The plan of the statement as text, after a run if `analyze` is set.
+    pub(crate) fn explain(&self, verbose: bool, analyze: bool) -> Result<Self> {
+        Planned::new(self.frame.clone().explain(verbose, analyze)?)
+    }
+
+    /// The statement with only some of its first rows.
+    pub(crate) fn limit(&self, rows: usize) -> Result<Self> {
+        Ok(Planned { frame: self.frame.clone().limit(0, Some(rows))?, told: Arc::clone(&self.told) })
+    }
+
+    /// Runs the statement. The account counts what its scans want and have.
+    pub(crate) async fn rows(self, account: Option<Arc<QueryAccount>>) -> Result<SendableRecordBatchStream> {
+        let frame = match account {
+            Some(account) => with_account(self.frame, account),
+            None => self.frame,
+        };
+        as_told(&self.told, frame.execute_stream().await?)
+    }
+}
+
 /// Plans a statement. One that changes something is carried out.
 pub(crate) async fn planned(
     coscan: &CoscanContext,
     sql: &str,
     given: Option<ParamValues>,
-) -> Result<DataFrame> {
+) -> Result<Planned> {
     let frame = match given {
-        None => with_no_parameter(coscan.sql(sql).await?)?,
+        None => with_no_parameter(statement(coscan, sql, None).await?)?,
         Some(ParamValues::List(values)) => {
             let sql = numbered(sql, values.len())?;
-            coscan.sql_with_values(&sql, ParamValues::List(values)).await?
+            statement(coscan, &sql, Some(ParamValues::List(values))).await?
         }
-        Some(values) => coscan.sql_with_values(sql, values).await?,
+        Some(values) => statement(coscan, sql, Some(values)).await?,
     };
     if !matches!(frame.logical_plan(), LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) {
-        return analyzed(frame);
+        return Planned::new(frame);
     }
     let batches = frame.collect().await?;
     if batches.is_empty() {
         return Err(DataFusionError::Internal("a statement that writes returned no count".to_owned()));
     }
-    coscan.ctx.read_batches(batches)
+    Planned::new(coscan.ctx.read_batches(batches)?)
+}
+
+/// Plans a statement in the SQL of `coscan sql`. `SET` and `CREATE` take effect at once.
+pub(crate) async fn statement(
+    coscan: &CoscanContext,
+    sql: &str,
+    values: Option<ParamValues>,
+) -> Result<DataFrame> {
+    let plan = plan(&coscan.ctx.state(), sql, values).await?;
+    execute_logical_plan(&coscan.ctx, plan).await
 }
 
 /// # Errors
@@ -163,37 +241,43 @@ fn with_no_parameter(frame: DataFrame) -> Result<DataFrame> {
     }
 }
 
-/// The statement with the types of its rows. The sides of a UNION have their common type only once the plan is analyzed.
-fn analyzed(frame: DataFrame) -> Result<DataFrame> {
-    if matches!(frame.logical_plan(), LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
-        return Ok(frame);
-    }
-    let (state, plan) = frame.into_parts();
-    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
-    Ok(DataFrame::new(state, plan))
-}
-
-/// Checks that rows have the types that their readers were told. Readers of Arrow's C interface would take the buffers for
-/// values of those.
+/// The rows with the names of columns that their readers were told.
 ///
 /// # Errors
-/// If a type differs.
+/// If a type differs from what they were told. Readers of Arrow's C interface would take the buffers for values of that.
 pub(crate) fn as_told(told: &Schema, rows: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
     let schema = rows.schema();
-    let mut differing = told
-        .fields()
-        .iter()
-        .zip(schema.fields())
-        .filter(|(told, of)| !told.data_type().equals_datatype(of.data_type()));
-    match differing.next() {
-        Some((told, of)) => internal_err!(
+    let mut pairs = told.fields().iter().zip(schema.fields());
+    let differing = pairs.clone().find(|(told, of)| !told.data_type().equals_datatype(of.data_type()));
+    if let Some((told, of)) = differing {
+        return internal_err!(
             "the column {} was planned as {} and is computed as {}",
             told.name(),
             told.data_type(),
             of.data_type()
-        ),
-        None => Ok(rows),
+        );
     }
+    if pairs.all(|(told, of)| told.name() == of.name()) {
+        return Ok(rows);
+    }
+    let names: Vec<String> = told.fields().iter().map(|field| field.name().clone()).collect();
+    let renamed = with_names(&schema, &names);
+    let rows = rows.map(move |batch| named(&batch?, &names));
+    Ok(Box::pin(RecordBatchStreamAdapter::new(renamed, rows)))
+}
+
+/// The columns with these names.
+pub(crate) fn with_names(schema: &Schema, names: &[String]) -> SchemaRef {
+    let field = |(field, name): (&FieldRef, &String)| field.as_ref().clone().with_name(name);
+    let fields: Fields = schema.fields().iter().zip(names).map(field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// The batch with these names of columns.
+pub(crate) fn named(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let schema = with_names(batch.schema_ref(), names);
+    Ok(RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &options)?)
 }
 
 /// The chunks of each table: a letter for each cell of a column, and how many scans want it. A cell stands for neighbours if a

@@ -274,6 +274,54 @@ def test_columns_of_nulls_of_polars(con: coscan.Connection) -> None:
     assert con.sql("SELECT a, n FROM t").fetchall() == [(1, None), (2, None)]
 
 
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [
+        ("2^3", 8),
+        ("'abc' SIMILAR TO 'a%'", True),
+        ("to_char(DATE '2020-01-01', 'YYYY')", "2020"),
+        ("INTERVAL '24 hours' = INTERVAL '1 day'", True),
+        ("round(2.5::float8)", 2),
+        ("0.1 + 0.2", Decimal("0.3")),
+        ("TIMESTAMP '9999-12-31'", dt.datetime(9999, 12, 31)),
+        ("INTERVAL '1 day' * 2", dt.timedelta(days=2)),
+        ("'1' + 1", 2),
+        ("pg_typeof(1.5)", "numeric"),
+        ("current_user", "coscan"),
+        ("[1, 2]", [1, 2]),
+        ("{'a': 1}", {"a": 1}),
+    ],
+)
+def test_the_sql_is_that_of_the_command(con: coscan.Connection, expression: str, wanted: object) -> None:
+    assert con.sql(f"SELECT {expression}").fetchall() == [(wanted,)]
+
+
+def test_errors_in_the_words_of_postgresql(con: coscan.Connection) -> None:
+    with pytest.raises(coscan.DataError, match="division by zero"):
+        con.sql("SELECT 1.0 / n FROM (SELECT 0.0 AS n) AS t").fetchall()
+    with pytest.raises(coscan.ParseError):
+        con.sql("SELEC 1")
+
+
+def test_columns_of_one_name(con: coscan.Connection) -> None:
+    query = con.sql("SELECT 1 AS a, 2 AS a, count(*) FROM numbers WHERE n < ?", [3])
+    assert query.columns == ["a", "a", "count"]
+    assert query.fetchall() == [(1, 2, 3)]
+    assert query.arrow().column_names == ["a", "a", "count"]
+    assert [field.name for batch in query for field in batch.schema] == ["a", "a", "count"]
+    assert query.pl().columns == ["a", "a_1", "count"]
+    with pytest.raises(coscan.ProgrammingError, match="two columns"):
+        con.register("t", query)
+
+
+def test_spans_against_durations(con: coscan.Connection) -> None:
+    day = dt.timedelta(days=1)
+    con.register("spans", pa.table({"du": pa.array([day, 2 * day], pa.duration("us"))}))
+    assert con.sql("SELECT du FROM spans WHERE du = ?", [day]).fetchall() == [(day,)]
+    assert con.sql("SELECT du FROM spans WHERE du > ?", [day]).fetchall() == [(2 * day,)]
+    assert con.sql("SELECT du FROM spans WHERE du = INTERVAL '24 hours'").fetchall() == [(day,)]
+
+
 def test_a_table_is_replaced(con: coscan.Connection) -> None:
     con.register("t", pa.table({"a": [1]}))
     con.register("t", pa.table({"b": [2]}))

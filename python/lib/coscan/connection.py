@@ -149,7 +149,7 @@ class Connection:
         """Plans a statement, and returns a query that runs when its rows are asked for.
 
         A statement that changes something (`SET`, `CREATE`, `INSERT`, `COPY`) is carried out at once. SQL may name files
-        by their paths: `SELECT count(*) FROM 'trips/*.parquet'`.
+        by their paths: `SELECT count(*) FROM 'trips/*.parquet'`. The SQL is that of `coscan sql`, PostgreSQL's.
 
         >>> import coscan
         >>> con = coscan.connect()

@@ -63,10 +63,10 @@ class Frame(ABC, Generic[Native]):
         return pyarrow.table(self._table())
 
     def pl(self) -> polars.DataFrame:
-        """The rows as a data frame of polars."""
+        """The rows as a data frame of polars, whose names of columns differ: two of the name `a` are `a` and `a_1`."""
         import polars
 
-        return polars.DataFrame(self._table())
+        return polars.DataFrame(self._table().with_unique_names())
 
     def df(self) -> pandas.DataFrame:
         """The rows as a data frame of pandas.

@@ -16,10 +16,10 @@ use arrow_flight::{
 };
 use coscan_datafusion::CoscanContext;
 use coscan_datafusion::options::CoscanOptions;
+use coscan_server::sql::speak;
 use datafusion::arrow::ipc::writer::IpcWriteOptions;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
 use datafusion::common::{DataFusionError, Result, config_datafusion_err, internal_err, plan_datafusion_err};
-use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt};
@@ -30,7 +30,7 @@ use super::paths::{Tables, absolute, with_absolute_paths};
 use super::{ACTION, Given, Request, Stream as Wanted, status};
 use crate::core::Core;
 use crate::scan::start;
-use crate::session::{self, CATALOG, SCHEMA, Start};
+use crate::session::{self, CATALOG, Planned, SCHEMA, Start, USER};
 
 type Streamed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -70,6 +70,7 @@ impl Host for Shared {
         let catalog = MemoryCatalogProvider::new();
         catalog.register_schema(SCHEMA, Arc::new(Tables::new(by_path, folder.clone())))?;
         coscan.ctx.register_catalog(CATALOG, Arc::new(catalog));
+        speak(&coscan.ctx, USER);
         Ok(Session { coscan, folder, statements: Mutex::default(), next: AtomicU64::new(1) })
     }
 }
@@ -112,27 +113,27 @@ pub(super) type Slot = Arc<OnceLock<Session>>;
 pub(super) struct Session {
     coscan: CoscanContext,
     folder: PathBuf,
-    statements: Mutex<HashMap<u64, DataFrame>>,
+    statements: Mutex<HashMap<u64, Planned>>,
     next: AtomicU64,
 }
 
 impl Session {
-    fn keep(&self, frame: DataFrame) -> Result<Vec<Answer>> {
-        let schema = SchemaAsIpc::new(frame.schema().as_arrow(), &IpcWriteOptions::default()).try_into()?;
+    fn keep(&self, planned: Planned) -> Result<Vec<Answer>> {
+        let schema = SchemaAsIpc::new(planned.schema(), &IpcWriteOptions::default()).try_into()?;
         let IpcMessage(schema) = schema;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(number, frame);
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(number, planned);
         let mut answers = answer(&number)?;
         answers.push(Answer { body: schema });
         Ok(answers)
     }
 
-    fn statement(&self, number: u64) -> Result<DataFrame> {
+    fn statement(&self, number: u64) -> Result<Planned> {
         let statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
         statements.get(&number).cloned().ok_or_else(|| plan_datafusion_err!("there is no statement {number}"))
     }
 
-    async fn planned(&self, sql: &str, given: Option<Given>) -> Result<DataFrame> {
+    async fn planned(&self, sql: &str, given: Option<Given>) -> Result<Planned> {
         let given = given.map(|given| given.values()).transpose()?;
         session::planned(&self.coscan, &with_absolute_paths(sql, &self.folder), given).await
     }
@@ -145,7 +146,7 @@ impl Session {
             Request::Explain { statement, verbose, analyze } => {
                 self.keep(self.statement(statement)?.explain(verbose, analyze)?)
             }
-            Request::Limit { statement, rows } => self.keep(self.statement(statement)?.limit(0, Some(rows))?),
+            Request::Limit { statement, rows } => self.keep(self.statement(statement)?.limit(rows)?),
             Request::Forget { statement } => {
                 let kept = self.statements.lock().unwrap_or_else(PoisonError::into_inner).remove(&statement);
                 drop(kept);
@@ -174,7 +175,7 @@ impl Session {
 
     async fn opened(&self, wanted: Wanted) -> Result<SendableRecordBatchStream> {
         match wanted {
-            Wanted::Statement(number) => self.statement(number)?.execute_stream().await,
+            Wanted::Statement(number) => self.statement(number)?.rows(None).await,
             Wanted::Scan(scan) => start(&self.coscan, &scan).await,
         }
     }

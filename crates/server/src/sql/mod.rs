@@ -32,6 +32,7 @@
 //! | `again` | restart after a file was replaced, or with smaller batches |
 //! | `explain` | EXPLAIN |
 //! | `missing` | missing functions with the types of their arguments |
+//! | `spoken` | the same SQL in a session of a program, such as one in Python |
 //! | `error`, `sqlstate`, `said` | errors with PostgreSQL's codes and words |
 //!
 //! These modules know no protocol.
@@ -67,6 +68,7 @@ mod session;
 pub(crate) mod settings;
 mod shown;
 mod size;
+mod spoken;
 mod sqlstate;
 mod tables;
 mod text;
@@ -97,6 +99,7 @@ pub use results::Results;
 pub(crate) use session::Unread;
 pub use session::{Run, Session, SessionBase};
 pub(crate) use settings::known::POSTGRES_VERSION;
+pub use spoken::{plan, speak};
 pub(crate) use tables::Sources;
 pub use tables::{Tables, TablesChange};
 pub(crate) use text::with_numbered_parameters;

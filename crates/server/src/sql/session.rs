@@ -38,6 +38,7 @@ use super::memory::UserPool;
 use super::missing::{if_small, with_arguments};
 use super::results::{Bounds, Ending, start, stoppable};
 use super::settings::Shared;
+use super::spoken::set_options;
 use super::tables::NotRenamed;
 use super::text::trace_parent;
 use super::turns::{Turn, Turns};
@@ -192,10 +193,7 @@ impl SessionBase {
             // The catalogs have it.
             .with_information_schema(false)
             .with_extension(Arc::new(Viewer { user: user.name.clone(), admin: user.role.admin }));
-        // Timestamps with a zone need a zone, and now() is such a timestamp.
-        config.options_mut().execution.time_zone.get_or_insert_with(|| "+00:00".to_owned());
-        // 2.5 is numeric, and round(2.5) is 3.
-        config.options_mut().sql_parser.parse_float_as_decimal = true;
+        set_options(&mut config);
         config.set_extension(Arc::new(TierUser(user.name.clone())));
         if let Some(options) = config.options_mut().extensions.get_mut::<CoscanOptions>() {
             options.administrator = user.role.admin;
@@ -283,7 +281,12 @@ impl Drop for Session {
     }
 }
 
-fn only_one(mut statements: Vec<Statement>) -> DataFusionResult<Statement> {
+/// The statement of a text that has one.
+///
+/// # Errors
+///
+/// If it has none or several.
+pub(super) fn only_one(mut statements: Vec<Statement>) -> DataFusionResult<Statement> {
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => Ok(statement),
         (None, _) => plan_err!("the text has no statement"),

@@ -40,5 +40,5 @@ pub use grouping_sets::{DISTINCT_SETS, GROUPING_SETS, grouping_set_count};
 pub use mend::mend_statement;
 pub use plan::{MIXED_NUMBERS, PlainSql, execute_logical_plan, sql, statement_to_plan};
 pub use repeated::REPEATED;
-pub use stated_types::{plan_with_types, sql_with_values, with_values};
+pub use stated_types::{numbered_values, plan_with_types, sql_with_values, with_values};
 pub use with_options::with_options;

@@ -44,10 +44,7 @@ pub fn sql_with_values<'a>(
         let dialect = state.config().options().sql_parser.dialect;
         let mut statement = state.sql_to_statement(&with_options(statement), &dialect)?;
         mend_statement(&mut statement);
-        let values = match values {
-            ParamValues::List(values) => values,
-            ParamValues::Map(named) => numbered(&mut statement, &named.into_iter().collect())?,
-        };
+        let values = numbered_values(&mut statement, values)?;
         let stated = values.iter().map(|value| Some(value.value().data_type()).filter(|of| !of.is_null()));
         let plan = plan(&state, statement, stated.collect(), None).await?;
         execute_logical_plan(ctx, with_values(plan, values)?).await
@@ -80,6 +77,17 @@ pub fn with_values(plan: LogicalPlan, values: Vec<ScalarAndMetadata>) -> Result<
         dml.input = Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, Arc::clone(&rows.input))?));
     }
     Ok(LogicalPlan::Dml(dml))
+}
+
+/// Makes the parameters `$name` of a statement `$1` and so on. Returns the values of all parameters by their numbers.
+///
+/// # Errors
+/// If a named parameter has no value.
+pub fn numbered_values(statement: &mut Statement, values: ParamValues) -> Result<Vec<ScalarAndMetadata>> {
+    match values {
+        ParamValues::List(values) => Ok(values),
+        ParamValues::Map(named) => numbered(statement, &named.into_iter().collect()),
+    }
 }
 
 /// Makes the parameters `$name` of a statement `$1` and so on, in the order of their names. Returns their values.

@@ -97,7 +97,7 @@ pub(crate) use matches::{ALL as ALL_MATCHES, PARTS as SPLIT_PARTS};
 pub(crate) use numeric::{SCALE_MAX, digits_of, product, quotient, rint};
 pub(super) use own::{OwnFunctions, ReaderFunctions};
 pub(crate) use records::{ROW_IS_NOT_NULL, ROW_IS_NULL, WHOLE_ROW};
-pub(super) use syntax::with_syntax;
+pub(super) use syntax::{with_operators, with_syntax};
 pub(crate) use text::{
     OF_BYTES as UUID_OF_BYTES, bytes_of_uuid, identifier as quoted_name, in_form_of, marked_as,
     uuid_of_bytes, with_backslashes,
@@ -258,6 +258,14 @@ pub(crate) fn register_user(
         register_own(context, own, cancel::udf(name, registry.clone(), viewer));
     }
     privileges::NAMES.iter().for_each(|name| register_own(context, own, privileges::udf(name, admin)));
+}
+
+/// Registers functions about the one user of a program, who may do everything.
+pub(crate) fn register_owner(context: &SessionContext, user: &str) {
+    let names = ["session_user", "current_user", "user", "current_role"];
+    names.iter().for_each(|name| context.register_udf(answer::udf(name, user.into())));
+    context.register_udf(server::user_by_number(user));
+    privileges::NAMES.iter().for_each(|name| context.register_udf(privileges::udf(name, true)));
 }
 
 /// Registers the function that returns the session's number.

@@ -24,14 +24,18 @@ use crate::sql::dialect::{Numbers, Uuids};
 use crate::sql::parameter_types::{beside, of_both};
 use crate::values::type_of_texts;
 
-/// The same state with PostgreSQL's meaning of these forms before the query engine's.
+/// The same state with PostgreSQL's meaning of these forms before the query engine's, and uuids of files as texts.
 pub(crate) fn with_syntax(state: SessionState) -> SessionState {
-    let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Postgres::new()), Arc::new(Numbers)];
-    planners.extend_from_slice(state.expr_planners());
-    SessionStateBuilder::new_from_existing(state)
-        .with_expr_planners(planners)
+    SessionStateBuilder::new_from_existing(with_operators(state))
         .with_relation_planners(vec![Arc::new(Uuids)])
         .build()
+}
+
+/// The same state with PostgreSQL's meaning of these forms before the query engine's.
+pub(crate) fn with_operators(state: SessionState) -> SessionState {
+    let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Postgres::new()), Arc::new(Numbers)];
+    planners.extend_from_slice(state.expr_planners());
+    SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build()
 }
 
 #[derive(Debug)]
