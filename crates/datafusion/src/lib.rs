@@ -35,7 +35,7 @@ mod table;
 mod wide_rows;
 
 pub use coscan_upstream::{sql, with_all_digits};
-pub use error::{engine_error, from_engine};
+pub use error::{engine_error, from_engine, is_gone};
 pub use interrupt::{Interrupt, Interruptible, check_interrupt, in_parts, install_interrupts};
 pub use load_control::{anonymous_bytes, default_query_memory, is_merge};
 pub use made_once::MadeOnce;
@@ -48,7 +48,7 @@ pub use session::any_case::{AnyCaseSchema, in_any_case};
 pub use session::context::{CoscanContext, CoscanContextBuilder};
 pub use session::install::{install, with_mended_planning};
 pub use session::layer::{SessionLayer, set_session_layer};
-pub use session::statement::{once_in_statement, only_reads};
+pub use session::statement::{Versions, once_in_statement, only_reads, version_age};
 pub use session::url_tables::with_url_tables;
 pub use shared_result::result_taken_from;
 pub use stores::requests::{StoreRequests, store_requests};

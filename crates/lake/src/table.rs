@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use coscan_datafusion::once_in_statement;
+use coscan_datafusion::{once_in_statement, version_age};
 use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
@@ -105,15 +105,16 @@ impl LakeTable {
 
     /// The newest snapshot, with the columns of the table.
     async fn newest(&self) -> Result<Arc<Snapshot>> {
-        let common = match self.refresh {
-            Some(refresh) => self.source.common_version(refresh).await?,
+        let age = self.refresh.map(version_age);
+        let common = match age {
+            Some(age) => self.source.common_version(age).await?,
             None => None,
         };
         let fresh = || {
             let (last, looked_up) = self.current();
             let fresh = match common {
                 Some(version) => last.version == version,
-                None => self.refresh.is_none_or(|refresh| looked_up.elapsed() < refresh),
+                None => age.is_none_or(|age| looked_up.elapsed() < age),
             };
             fresh.then_some(last)
         };

@@ -59,13 +59,27 @@ impl LoadControlPlanner {
         engine: Engine,
         lender: Arc<Lender>,
     ) -> Self {
-        LoadControlPlanner { inner, engine, lender }
+        LoadControlPlanner { inner: Arc::new(StatementPlanner(inner)), engine, lender }
     }
 }
 
 impl fmt::Debug for LoadControlPlanner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LoadControlPlanner").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+/// Plans statements, whose scans have facts in common. A query that runs again is planned by it, too.
+#[derive(Debug)]
+struct StatementPlanner(Arc<dyn QueryPlanner + Send + Sync>);
+
+impl QueryPlanner for StatementPlanner {
+    boxed!(StatementPlanner::plan as create_physical_plan);
+}
+
+impl StatementPlanner {
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        planning(self.0.create_physical_plan(logical, session)).await
     }
 }
 
@@ -76,7 +90,7 @@ impl QueryPlanner for LoadControlPlanner {
 impl LoadControlPlanner {
     async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         // Some code that plans by statistics panics on those of corrupt files.
-        let planned = planning(self.inner.create_physical_plan(logical, session));
+        let planned = self.inner.create_physical_plan(logical, session);
         let planned = AssertUnwindSafe(planned).catch_unwind().await;
         let plan = planned.unwrap_or_else(|panic| {
             let message = panic_text(&*panic);

@@ -2,7 +2,9 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use coscan_upstream::INDEPENDENT_NODE;
 use datafusion::common::tree_node::TreeNode;
@@ -14,6 +16,45 @@ use crate::shared_subplan::SHARED_SUBPLAN;
 
 tokio::task_local! {
     static COMMON: Mutex<HashMap<usize, Arc<dyn Any + Send + Sync>>>;
+    static VERSIONS: Arc<Versions>;
+}
+
+/// The versions of tables that a statement reads, for a statement that may run again.
+#[derive(Debug, Default)]
+pub struct Versions {
+    /// Versions that were looked up before are not read.
+    since: Option<Instant>,
+    /// Whether a table was planned that may have a newer version.
+    may_change: AtomicBool,
+}
+
+impl Versions {
+    /// Those of a statement whose tables are looked up from now on.
+    #[must_use]
+    pub fn from_now() -> Self {
+        Versions { since: Some(Instant::now()), ..Versions::default() }
+    }
+
+    /// Plans with these versions.
+    pub async fn during<T>(self: &Arc<Self>, planning: impl Future<Output = T>) -> T {
+        VERSIONS.scope(Arc::clone(self), planning).await
+    }
+
+    /// Whether another run may read other versions: a table that was planned may have a newer one, and may have been looked up
+    /// before the statement began.
+    pub fn may_change(&self) -> bool {
+        self.since.is_none() && self.may_change.load(Ordering::Relaxed)
+    }
+}
+
+/// Returns the age of a version that the statement which is being planned may read, of a table that is looked up at the age of
+/// `refresh`.
+pub fn version_age(refresh: Duration) -> Duration {
+    let age = VERSIONS.try_with(|versions| {
+        versions.may_change.store(true, Ordering::Relaxed);
+        versions.since.map_or(refresh, |since| refresh.min(since.elapsed()))
+    });
+    age.unwrap_or(refresh)
 }
 
 /// Returns whether the statement changes nothing, so that it can run twice. A node of another project may change something.
@@ -77,6 +118,20 @@ mod tests {
             let frame = sql(&ctx, statement).await.expect(statement);
             assert_eq!(only_reads(frame.logical_plan()), reads, "{statement}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_statement_that_runs_again_looks_anew() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        assert_eq!(version_age(HOUR), HOUR);
+        let first = Arc::new(Versions::default());
+        assert!(!first.may_change());
+        assert_eq!(first.during(async { version_age(HOUR) }).await, HOUR);
+        assert!(first.may_change());
+        let looked_up = Instant::now();
+        let again = Arc::new(Versions::from_now());
+        assert!(again.during(async { version_age(HOUR) }).await <= looked_up.elapsed());
+        assert!(!again.may_change(), "once");
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, exec_err, internal_err, plan_err};
 use datafusion::datasource::listing::{ListingTableUrl, PartitionedFile};
 use datafusion::object_store::path::Path;
-use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use datafusion::object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt};
 use delta_kernel::history_manager::{HistoryCommitType, latest_version_as_of};
 use delta_kernel::scan::state::DvInfo;
 use delta_kernel::{Engine, KernelError, SnapshotRef};
@@ -145,6 +145,10 @@ impl From<KernelError> for ReadError {
     fn from(error: KernelError) -> Self {
         match error {
             KernelError::Backtraced { source, .. } => ReadError::from(*source),
+            KernelError::FileNotFound(path) => {
+                let source = "a writer may have removed it".into();
+                ReadError(DataFusionError::ObjectStore(Box::new(Error::NotFound { path, source })))
+            }
             error => ReadError(DataFusionError::External(Box::new(error))),
         }
     }

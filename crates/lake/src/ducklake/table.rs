@@ -1,12 +1,13 @@
 //! Versions of a table, in the terms of all formats.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::Schema;
-use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::object_store::ObjectStore;
 use url::Url;
@@ -93,7 +94,14 @@ impl DuckLakeTable {
             wanted => wanted.clone(),
         };
         let mut reading = self.database.read().await?;
-        let version = version(&mut reading, &wanted).await?;
+        let is_pinned = self.wanted == Wanted::Newest && wanted != Wanted::Newest;
+        let version = version(&mut reading, &wanted).await.map_err(|error| match error {
+            // A writer removed it after the statement had looked it up.
+            DataFusionError::Plan(text) if is_pinned => {
+                DataFusionError::IoError(io::Error::new(io::ErrorKind::NotFound, text))
+            }
+            other => other,
+        })?;
         if wanted == Wanted::Newest {
             self.newest.note(version);
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use coscan_datafusion::CoscanContext;
+use coscan_datafusion::{CoscanContext, Versions, is_gone};
 use datafusion::arrow::array::{
     ArrayRef, AsArray, Int32Array, Int64Array, StringArray, TimestampMillisecondArray,
 };
@@ -423,6 +423,30 @@ async fn a_vacuumed_file_is_an_error_that_names_it() {
     let error = error(&coscan, "SELECT sum(n) FROM t").await;
     assert!(error.contains("part-1.parquet"), "{error}");
     assert_eq!(rows(&coscan, "SELECT sum(n) FROM t WHERE n < 10").await.expect("rows"), ["45"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_runs_again_reads_the_newest_version() {
+    let (mut log, adds) = table_of(&[0..10, 10..20], &[]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "OPTIONS ('delta.refresh' '3600')").await.expect("a table");
+    declare(&coscan, "before", &log.location(), "OPTIONS ('delta.version' '1')").await.expect("a table");
+    let compacted = log.file("part-2.parquet", &[("n", numbers(0..20))]);
+    log.commit(&[remove(&adds[0]), remove(&adds[1]), compacted]);
+    for old in ["part-0.parquet", "part-1.parquet"] {
+        std::fs::remove_file(log.path().join(old)).expect("a file less");
+    }
+    let run = async |table: &str, versions: Arc<Versions>| {
+        versions.during(rows(&coscan, &format!("SELECT sum(n) FROM {table}"))).await
+    };
+    for (table, may_change) in [("t", true), ("before", false)] {
+        let versions = Arc::new(Versions::default());
+        let error = run(table, Arc::clone(&versions)).await.expect_err("no file");
+        assert!(is_gone(&error) && error.to_string().contains("part-"), "{error}");
+        assert_eq!(versions.may_change(), may_change, "{table}");
+    }
+    assert_eq!(run("t", Arc::new(Versions::from_now())).await.expect("rows"), ["190"]);
+    assert_eq!(rows(&coscan, "SELECT sum(n) FROM t").await.expect("rows"), ["190"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,9 +1,11 @@
-//! Execution of a statement, which restarts if a file was replaced before the first row, its pages cannot be decoded, or
-//! its rows are too wide for its batches.
+//! Execution of a statement, which restarts if a file was replaced or a version of a table is gone before the first row, its
+//! pages cannot be decoded, or its rows are too wide for its batches.
 //!
 //! A scan reads one version of a file from beginning to end. If that version is gone, the scan fails, and a restart
 //! reads the new version. A client that has no rows cannot see the difference. A client that has rows gets an error
 //! with a code for which clients retry. Statements that write run once.
+//!
+//! A writer of a table with versions removes the files of old ones. A restart, one at most, looks for the newest versions.
 //!
 //! DataFusion's own scans of small tables panic over some corrupt pages, or do not name the file. The restart reads
 //! them by cooperative scans, whose errors do.
@@ -11,7 +13,9 @@
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
-use coscan_datafusion::{CoscanOptions, Narrow, engine_error, in_small_batches, only_reads, with_account};
+use coscan_datafusion::{
+    CoscanOptions, Narrow, Versions, engine_error, in_small_batches, is_gone, only_reads, with_account,
+};
 use coscan_engine::EngineError;
 use coscan_upstream::execute_logical_plan;
 use datafusion::arrow::array::RecordBatch;
@@ -46,6 +50,8 @@ pub(crate) struct Execution {
     all_cooperative: bool,
     /// The rows of a batch for which rows were narrow enough, of the last run.
     narrow: Narrow,
+    /// The versions of tables that the last run reads.
+    versions: Arc<Versions>,
     /// The threads whose statements share results.
     shares: Handle,
     stream: Option<SendableRecordBatchStream>,
@@ -68,6 +74,7 @@ impl Execution {
             runs: 0,
             all_cooperative: false,
             narrow: Narrow::default(),
+            versions: Arc::default(),
             shares,
             stream: None,
             schema,
@@ -140,7 +147,8 @@ impl Execution {
         };
         let task = Arc::new(frame.task_ctx());
         let batch_rows = task.session_config().batch_size();
-        let plan = in_small_batches(frame.create_physical_plan().await?, batch_rows, &self.narrow)?;
+        let plan = self.versions.during(frame.create_physical_plan()).await?;
+        let plan = in_small_batches(plan, batch_rows, &self.narrow)?;
         self.query.has_plan(plan.clone());
         let stream = {
             // Equal statements share a result if their threads are the same. The threads of all users last as long as the
@@ -160,6 +168,11 @@ impl Execution {
         }
         if self.again.is_some() && self.runs < RUNS_MAX && self.narrow.rows().is_some() {
             tracing::info!(query = self.query.id, %error, "the statement runs again with smaller batches");
+            return true;
+        }
+        if self.again.is_some() && self.versions.may_change() && is_gone(error) {
+            self.versions = Arc::new(Versions::from_now());
+            tracing::info!(query = self.query.id, %error, "files are gone: the statement runs again over the newest versions");
             return true;
         }
         let replaced = matches!(engine_error(error), Some(EngineError::FileReplaced { .. }));
