@@ -27,10 +27,17 @@ use datafusion::physical_expr_adapter::{
 /// The key under which Parquet readers and writers keep the id of a field.
 pub(crate) const ID: &str = "PARQUET:field_id";
 
+/// What the formats call the items of lists, and the keys and values of maps.
+pub(crate) const ELEMENT: &str = "element";
+pub(crate) const KEY: &str = "key";
+pub(crate) const VALUE: &str = "value";
+
 /// Adapts expressions over columns with ids to files whose columns have ids.
 #[derive(Debug, Default)]
 pub(crate) struct FieldIdAdapters {
-    /// The ids of names in files without ids, with the names of outer fields before them.
+    /// Whether ids in files mean nothing, so that all columns are found by name.
+    pub(crate) by_name: bool,
+    /// The ids of names, with the names of outer fields before them, for files without ids.
     pub(crate) names: HashMap<Vec<String>, i32>,
     /// The values of columns, and of fields inside of them, in files without them, by id. Those of others are null.
     pub(crate) defaults: Arc<Defaults>,
@@ -41,10 +48,10 @@ pub(crate) type Defaults = HashMap<i32, ScalarValue>;
 
 impl PhysicalExprAdapterFactory for FieldIdAdapters {
     fn create(&self, logical: SchemaRef, physical: SchemaRef) -> Result<Arc<dyn PhysicalExprAdapter>> {
-        let stored = if physical.fields().iter().any(has_id) {
+        let stored = if !self.by_name && physical.fields().iter().any(has_id) {
             Arc::clone(&physical)
         } else {
-            Arc::new(Schema::new(self.with_ids(physical.fields(), &[])))
+            Arc::new(Schema::new(self.with_ids(physical.fields(), &[], &[])))
         };
         let seen = Arc::new(Schema::new(renamed(stored.fields(), logical.fields(), &self.defaults)));
         let mut absent = HashMap::new();
@@ -61,16 +68,21 @@ impl PhysicalExprAdapterFactory for FieldIdAdapters {
 }
 
 impl FieldIdAdapters {
-    /// The fields of a file without ids, with those of their names.
-    fn with_ids(&self, fields: &Fields, outer: &[String]) -> Fields {
-        let of = |field: &FieldRef| {
-            let mut path = outer.to_vec();
-            path.push(field.name().clone());
-            let inner = with_children(field.data_type(), |children| self.with_ids(children, &path));
+    /// The fields of a file with the ids of their names. `words` are those of the format for fields in these places.
+    fn with_ids(&self, fields: &Fields, outer: &[String], words: &[&str]) -> Fields {
+        let of = |(at, field): (usize, &FieldRef)| {
+            let path_of = |name: &str| [outer, &[name.to_owned()]].concat();
+            let mut path = path_of(field.name());
+            // Writers have other words.
+            if let Some(&word) = words.get(at).filter(|_| !self.names.contains_key(&path)) {
+                path = path_of(word);
+            }
+            let inside = |fields: &Fields, words: &[&str]| self.with_ids(fields, &path, words);
+            let inner = with_children(field.data_type(), inside);
             let id = self.names.get(&path).map(|id| (ID.to_owned(), id.to_string()));
             Field::new(field.name(), inner, field.is_nullable()).with_metadata(id.into_iter().collect())
         };
-        fields.iter().map(of).collect()
+        fields.iter().enumerate().map(of).collect()
     }
 }
 
@@ -83,16 +95,16 @@ fn has_id(field: &FieldRef) -> bool {
     id_of(field).is_some()
 }
 
-/// The type with other fields inside of it.
-fn with_children(of: &DataType, children: impl Fn(&Fields) -> Fields) -> DataType {
-    let only = |item: &FieldRef| Arc::clone(&children(&Fields::from(vec![Arc::clone(item)]))[0]);
+/// The type with other fields inside of it. Those of lists and maps have words in all formats.
+fn with_children(of: &DataType, children: impl Fn(&Fields, &[&str]) -> Fields) -> DataType {
+    let only = |item: &FieldRef| Arc::clone(&children(&Fields::from(vec![Arc::clone(item)]), &[ELEMENT])[0]);
     match of {
-        DataType::Struct(fields) => DataType::Struct(children(fields)),
+        DataType::Struct(fields) => DataType::Struct(children(fields, &[])),
         DataType::List(item) => DataType::List(only(item)),
         DataType::LargeList(item) => DataType::LargeList(only(item)),
         DataType::Map(entries, sorted) => {
             let DataType::Struct(pair) = entries.data_type() else { return of.clone() };
-            let pair = DataType::Struct(children(pair));
+            let pair = DataType::Struct(children(pair, &[KEY, VALUE]));
             let entries = Field::new(entries.name(), pair, entries.is_nullable());
             DataType::Map(Arc::new(entries), *sorted)
         }

@@ -145,6 +145,11 @@ impl Rows {
     }
 }
 
+/// Returns whether two names in files are of one column. A column may have no id in one version.
+fn is_same((name, id): (&str, Option<i32>), (other, of_other): (&str, Option<i32>)) -> bool {
+    name == other && (id == of_other || id.is_none() || of_other.is_none())
+}
+
 impl Layout {
     /// Returns the positions of these columns.
     ///
@@ -199,7 +204,7 @@ impl Snapshot {
                 let field = self.schema.field(here);
                 field.data_type() == was.data_type()
                     && field.is_nullable() <= was.is_nullable()
-                    && layout.stored(here) == Ok(stored)
+                    && layout.stored(here).is_ok_and(|here| is_same(here, stored))
             });
             here.ok_or_else(|| {
                 let (name, version) = (was.name(), self.version);

@@ -17,6 +17,7 @@ use datafusion::common::{ScalarValue, exec_datafusion_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::object_store::path::Path;
+use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
 use delta_kernel::engine::arrow_data::ArrowEngineData;
 use delta_kernel::scan::state::ScanFile;
 use delta_kernel::scan::{PartitionValuesOptions, Scan, StatsOptions};
@@ -90,8 +91,11 @@ pub(super) fn snapshot(
         }
     });
     let bounds = bounds.collect::<Result<_, ReadError>>()?;
-    let Columns { schema, stored, places } = columns;
-    let adapters = needs_adapters(&stored).then(adapters_for_declared_columns);
+    let Columns { schema, stored, places, by_id } = columns;
+    let adapters = match by_id {
+        Some(by_id) => Some(Arc::new(by_id) as Arc<dyn PhysicalExprAdapterFactory>),
+        None => needs_adapters(&stored).then(adapters_for_declared_columns),
+    };
     let layouts = vec![Layout { stored, places, adapters }];
     Ok(Snapshot { version, schema, layouts, files, bounds, rows: None })
 }

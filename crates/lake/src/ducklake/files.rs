@@ -268,7 +268,8 @@ fn layout_of(columns: &Columns, constants: &BTreeSet<i32>, mapping: &Mapping) ->
     let places = columns.all.iter().map(place).collect::<Result<Vec<Place>>>()?;
     let defaults = columns.all.iter().filter_map(|column| Some((column.id, column.default.clone()?)));
     let defaults = defaults.chain(columns.defaults_inside.clone()).collect();
-    let adapters = FieldIdAdapters { names: mapping.names.clone(), defaults: Arc::new(defaults) };
+    let adapters =
+        FieldIdAdapters { by_name: false, names: mapping.names.clone(), defaults: Arc::new(defaults) };
     Ok(Layout { stored, places, adapters: Some(Arc::new(adapters)) })
 }
 

@@ -160,7 +160,7 @@ impl IcebergTable {
         let before = last.as_ref().map_or(&[][..], |last| &last.deletes);
         let deletes = delete_files(&root, &metadata, &entries, before)?;
         let defaults = Arc::new(columns::defaults(&schema.fields)?);
-        let adapters = Arc::new(FieldIdAdapters { names: metadata.names()?, defaults });
+        let adapters = Arc::new(FieldIdAdapters { by_name: false, names: metadata.names()?, defaults });
         let of = |field: &metadata::Field| Some((field.id, columns::arrow_type(&field.data_type).ok()?));
         let types = Arc::new(schema.fields.iter().filter_map(of).collect::<HashMap<_, _>>());
         let rows: Vec<&Entry> =

@@ -1,10 +1,12 @@
 //! Delta tables that the tests write themselves, action by action.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
 use roaring::RoaringTreemap;
@@ -32,6 +34,12 @@ pub fn plain(name: &str, data_type: &str) -> Value {
 /// A column with this name in files.
 pub fn mapped(name: &str, id: u32, data_type: &str, stored: &str) -> Value {
     column(name, data_type, json!({"delta.columnMapping.id": id, "delta.columnMapping.physicalName": stored}))
+}
+
+/// A field of a file with an id.
+pub fn with_id(id: u32, name: &str, data_type: DataType) -> Field {
+    let id = HashMap::from([("PARQUET:field_id".to_owned(), id.to_string())]);
+    Field::new(name, data_type, true).with_metadata(id)
 }
 
 impl Log {
@@ -82,9 +90,22 @@ impl Log {
         keys: Value,
         statistics: Value,
     ) -> Value {
-        let path = self.write(name, columns);
-        let rows = columns.first().map_or(0, |(_, values)| values.len());
-        let mut statistics = statistics;
+        let field = |(name, values): &(&str, ArrayRef)| Field::new(*name, values.data_type().clone(), true);
+        let values = columns.iter().map(|(_, values)| Arc::clone(values)).collect();
+        self.file_of(name, columns.iter().map(field).collect(), values, keys, statistics)
+    }
+
+    /// The same with fields that may have ids.
+    pub fn file_of(
+        &self,
+        name: &str,
+        fields: Vec<Field>,
+        columns: Vec<ArrayRef>,
+        keys: Value,
+        mut statistics: Value,
+    ) -> Value {
+        let rows = columns.first().map_or(0, |values| values.len());
+        let path = self.write(name, fields, columns);
         statistics["numRecords"] = json!(rows);
         json!({"add": {
             "path": name, "partitionValues": keys, "modificationTime": 1_700_000_000_000_u64, "dataChange": true,
@@ -92,11 +113,10 @@ impl Log {
         }})
     }
 
-    fn write(&self, name: &str, columns: &[(&str, ArrayRef)]) -> PathBuf {
+    fn write(&self, name: &str, fields: Vec<Field>, columns: Vec<ArrayRef>) -> PathBuf {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        let columns = columns.iter().map(|(name, values)| (*name, Arc::clone(values), true));
-        let batch = RecordBatch::try_from_iter_with_nullable(columns).expect("a batch");
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("a batch");
         let properties = WriterProperties::builder().set_max_row_group_row_count(Some(1000)).build();
         let file = File::create(&path).expect("a file");
         let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("a writer");

@@ -6,17 +6,20 @@ mod log;
 mod support;
 mod written;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use coscan_datafusion::{CoscanContext, Versions, is_gone};
 use datafusion::arrow::array::{
-    ArrayRef, AsArray, Int32Array, Int64Array, StringArray, TimestampMillisecondArray,
+    Array, ArrayRef, AsArray, Int32Array, Int64Array, ListArray, StringArray, StructArray,
+    TimestampMillisecondArray,
 };
-use datafusion::arrow::datatypes::Int64Type;
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::Result;
-use log::{Log, column, mapped, metadata, plain, remove, without};
+use log::{Log, column, mapped, metadata, plain, remove, with_id, without};
 use serde_json::json;
 use support::{context, rows};
 
@@ -247,26 +250,96 @@ async fn columns_are_renamed_added_and_widened() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn columns_that_cannot_be_read_are_errors_and_not_nulls() {
-    let by_id = json!({"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "1"});
-    let notes = json!({"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"});
-    let log = Log::new(&[column("n", "long", notes.clone())], &[], &["columnMapping"], by_id);
+async fn columns_by_field_id() {
+    let properties = json!({"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "4"});
+    let pair = json!({"type": "struct", "fields": [mapped("new", 4, "long", "inner-4")]});
+    let notes = json!({"delta.columnMapping.id": 3, "delta.columnMapping.physicalName": "col-3"});
+    let columns = [
+        mapped("n", 1, "long", "col-1"),
+        mapped("k", 2, "integer", "col-2"),
+        column("pair", pair, notes),
+        mapped("later", 5, "string", "col-5"),
+    ];
+    let mut log = Log::new(&columns, &["k"], &["columnMapping"], properties);
+    // Names in files mean nothing: the first one is that of another column.
+    let inner = with_id(4, "anything", DataType::Int64);
+    let nested = StructArray::from(vec![(Arc::new(inner.clone()), numbers(7..9))]);
+    let fields = vec![
+        with_id(3, "col-1", nested.data_type().clone()),
+        with_id(9, "n", DataType::Int64),
+        with_id(1, "x", DataType::Int64),
+    ];
+    let values: Vec<ArrayRef> = vec![Arc::new(nested), numbers(100..102), numbers(0..2)];
+    let bounds = json!({"minValues": {"col-1": 0}, "maxValues": {"col-1": 1}, "nullCount": {"col-1": 0}});
+    let add = log.file_of("x.parquet", fields, values, json!({"col-2": "5"}), bounds);
+    // A file of a writer without ids has the names of the table.
+    let named = StructArray::from(vec![(
+        Arc::new(inner.with_name("inner-4").with_metadata(HashMap::new())),
+        numbers(20..21),
+    )]);
+    let without_ids = log.file_with(
+        "y.parquet",
+        &[("col-1", numbers(2..3)), ("col-3", Arc::new(named))],
+        json!({"col-2": "6"}),
+        json!({}),
+    );
+    log.commit(&[add, without_ids]);
     let coscan = context();
-    let error = declare(&coscan, "t", &log.location(), "").await.expect_err("by id").to_string();
-    assert!(error.contains("field id") && error.contains(&log.location()), "{error}");
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    let all = rows(&coscan, "SELECT * FROM t ORDER BY n").await.expect("rows");
+    assert_eq!(all, ["0 | 5 | {new: 7} | NULL", "1 | 5 | {new: 8} | NULL", "2 | 6 | {new: 20} | NULL"]);
+    let some = rows(&coscan, "SELECT pair['new'] FROM t WHERE n >= 1 AND k = 5").await.expect("rows");
+    assert_eq!(some, ["8"]);
+    assert_eq!(rows(&coscan, "SELECT count(*) FROM t WHERE later IS NULL").await.expect("rows"), ["3"]);
+}
 
-    let inner = json!({"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "inner-2"});
-    let pair = json!({"type": "struct", "fields": [column("a", "long", inner)]});
-    let other = json!({"delta.columnMapping.id": 3, "delta.columnMapping.physicalName": "col-3"});
-    let by_name = json!({"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"});
-    let columns = [column("pair", pair, notes), column("n", "long", other)];
-    let mut log = Log::new(&columns, &[], &["columnMapping"], by_name);
-    let add = log.file("x.parquet", &[("col-3", numbers(0..3))]);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fields_inside_of_columns_are_renamed_added_and_dropped() {
+    let properties = json!({"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "6"});
+    let columns = |inner: &[serde_json::Value]| {
+        let item = json!({"type": "struct", "fields": inner});
+        let list = json!({"type": "array", "elementType": item, "containsNull": true});
+        let notes = json!({"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"});
+        [column("items", list, notes), mapped("n", 2, "long", "col-2")]
+    };
+    let first = columns(&[mapped("a", 3, "long", "in-3"), mapped("b", 4, "long", "in-4")]);
+    let mut log = Log::new(&first, &[], &["columnMapping"], properties.clone());
+    // Ids in files are not those of the table, and the writer has another word for items.
+    let list = |word: &str, inner: Vec<(Field, ArrayRef)>| -> ArrayRef {
+        let inner: Vec<_> = inner.into_iter().map(|(field, values)| (Arc::new(field), values)).collect();
+        let values = StructArray::from(inner);
+        let item = Arc::new(Field::new(word, values.data_type().clone(), true));
+        let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(1, values.len()));
+        Arc::new(ListArray::new(item, offsets, Arc::new(values), None))
+    };
+    let old = list(
+        "array",
+        vec![
+            (with_id(4, "in-3", DataType::Int64), numbers(0..2)),
+            (with_id(3, "in-4", DataType::Int64), numbers(10..12)),
+        ],
+    );
+    let add = log.file("x.parquet", &[("col-1", old), ("col-2", numbers(0..2))]);
     log.commit(&[add]);
-    declare(&coscan, "nested", &log.location(), "").await.expect("a table");
-    assert_eq!(rows(&coscan, "SELECT sum(n) FROM nested").await.expect("rows"), ["3"]);
-    let error = self::error(&coscan, "SELECT pair FROM nested").await;
-    assert!(error.contains("pair") && error.contains("renamed"), "{error}");
+    let later = columns(&[mapped("b", 5, "long", "in-5"), mapped("z", 4, "long", "in-4")]);
+    let new = list(
+        "element",
+        vec![
+            (Field::new("in-4", DataType::Int64, true), numbers(12..13)),
+            (Field::new("in-5", DataType::Int64, true), numbers(5..6)),
+        ],
+    );
+    let add = log.file("y.parquet", &[("col-1", new), ("col-2", numbers(2..3))]);
+    log.commit(&[metadata(&later, &[], properties), add]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "").await.expect("a table");
+    declare(&coscan, "before", &log.location(), "OPTIONS ('delta.version' '1')").await.expect("a table");
+    let found = rows(&coscan, "SELECT * FROM t ORDER BY n").await.expect("rows");
+    assert_eq!(found, ["[{b: NULL, z: 10}] | 0", "[{b: NULL, z: 11}] | 1", "[{b: 5, z: 12}] | 2"]);
+    let found = rows(&coscan, "SELECT * FROM before ORDER BY n").await.expect("rows");
+    assert_eq!(found, ["[{a: 0, b: 10}] | 0", "[{a: 1, b: 11}] | 1"]);
+    let found = rows(&coscan, "SELECT n FROM t WHERE items[1]['z'] > 10 ORDER BY n").await.expect("rows");
+    assert_eq!(found, ["1", "2"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
