@@ -5,14 +5,18 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array,
+};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::stats::Precision;
 use datafusion::common::{Result, ScalarValue, Statistics, not_impl_datafusion_err};
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::object_store::ObjectMeta;
 use datafusion::object_store::path::Path;
+use datafusion::parquet::arrow::arrow_reader::RowSelector;
 use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
 use tokio::sync::OnceCell;
 
@@ -121,6 +125,19 @@ pub(crate) fn file_meta(location: Path, size: u64) -> ObjectMeta {
     ObjectMeta { location, last_modified: Default::default(), size, e_tag: None, version: None }
 }
 
+impl DataFile {
+    fn memory(&self) -> usize {
+        let left = self.deletes.as_ref().and_then(|deletes| deletes.left.get());
+        let selection = left.and_then(|left| left.extension::<ParquetRowSelection>());
+        let selectors = selection.map_or(0, |rows| rows.selection().iter().count());
+        size_of::<Self>()
+            + self.file.object_meta.location.as_ref().len()
+            + self.file.partition_values.iter().map(ScalarValue::size).sum::<usize>()
+            + left.map_or(0, |_| size_of::<PartitionedFile>())
+            + selectors * size_of::<RowSelector>()
+    }
+}
+
 impl Deletes {
     /// Deleted rows that are listed in this place, unless they are known.
     pub(crate) fn of<P: DeletesPlace>(place: P, count: Option<u64>, known: Option<&&Deletes>) -> Self {
@@ -186,6 +203,18 @@ impl Snapshot {
         statistics.num_rows = rows.map_or(Precision::Absent, |rows| Precision::Exact(rows as usize));
         statistics.total_byte_size = Precision::Inexact(bytes as usize);
         statistics
+    }
+
+    /// The memory that it takes, about.
+    pub(crate) fn memory(&self) -> usize {
+        let of_array = |array: &Option<ArrayRef>| array.as_ref().map_or(0, |of| of.get_array_memory_size());
+        let of_bounds = |Bounds { min, max, nulls }: &Bounds| {
+            of_array(min) + of_array(max) + nulls.as_ref().map_or(0, |of| of.get_array_memory_size())
+        };
+        let rows = self.rows.iter().flat_map(|rows| &rows.columns);
+        self.files.iter().map(DataFile::memory).sum::<usize>()
+            + self.bounds.iter().map(of_bounds).sum::<usize>()
+            + rows.map(|column| column.get_array_memory_size()).sum::<usize>()
     }
 
     /// The deleted rows, by file.

@@ -26,6 +26,11 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// Reads the deleted rows of a file, and returns the file with the rows that are left.
     async fn without_deleted(&self, file: &DataFile, deletes: &Deletes) -> Result<PartitionedFile>;
 
+    /// The memory of what is kept for the next snapshot and for deleted rows, about.
+    fn memory(&self) -> usize {
+        0
+    }
+
     /// The name of the table in errors.
     fn name(&self) -> &str;
 

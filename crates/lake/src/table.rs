@@ -15,6 +15,7 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -49,6 +50,8 @@ pub(crate) struct LakeTable {
     changed: AtomicBool,
     /// Held while a snapshot is looked up: one query of a burst looks.
     looking: tokio::sync::Mutex<()>,
+    /// That of the current snapshot, with lists of deleted rows that were read.
+    memory: MemoryReservation,
 }
 
 /// Opens what a command wants of a table.
@@ -56,11 +59,12 @@ pub(crate) async fn opened(
     source: Arc<dyn Source>,
     store: ObjectStoreUrl,
     options: &Options,
+    pool: &Arc<dyn MemoryPool>,
 ) -> Result<Arc<dyn TableProvider>> {
     if options.history {
         return Ok(Arc::new(History::of(source)));
     }
-    Ok(Arc::new(LakeTable::open(source, store, options.refresh).await?))
+    Ok(Arc::new(LakeTable::open(source, store, options.refresh, pool).await?))
 }
 
 impl LakeTable {
@@ -69,8 +73,11 @@ impl LakeTable {
         source: Arc<dyn Source>,
         store: ObjectStoreUrl,
         refresh: Option<Duration>,
+        pool: &Arc<dyn MemoryPool>,
     ) -> Result<Self> {
         let snapshot = source.snapshot(None).await?;
+        let memory = MemoryConsumer::new(format!("the table {}", source.name())).register(pool);
+        memory.try_grow(snapshot.memory() + source.memory())?;
         let current = Mutex::new((snapshot, Instant::now()));
         let changed = AtomicBool::new(false);
         let (format, location) = source.place();
@@ -84,11 +91,17 @@ impl LakeTable {
             current,
             changed,
             looking: tokio::sync::Mutex::default(),
+            memory,
         })
     }
 
     fn current(&self) -> (Arc<Snapshot>, Instant) {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Counts the memory that the table takes now. It is not refused: statements that wait for memory need the table.
+    fn count_memory(&self) {
+        self.memory.resize(self.current().0.memory() + self.source.memory());
     }
 
     /// The snapshot for a scan. All scans of a statement have one.
@@ -134,12 +147,21 @@ impl LakeTable {
             self.changed.store(newest.schema != last.schema, Ordering::Relaxed);
             Arc::new(Arc::unwrap_or_clone(newest).with_columns_of(&last, self.source.name()))
         };
+        let is_new = !Arc::ptr_eq(&newest, &last);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = (Arc::clone(&newest), begin);
+        if is_new {
+            self.count_memory();
+        }
         Ok(newest)
     }
 
     /// Returns these files without their deleted rows.
     async fn files(&self, snapshot: &Snapshot, kept: &[usize]) -> Result<Vec<PartitionedFile>> {
+        let is_read = |&at: &usize| {
+            let deletes = snapshot.files[at].deletes.as_ref();
+            deletes.is_none_or(|deletes| deletes.left.initialized())
+        };
+        let all_read = kept.iter().all(is_read);
         let each = |&at: &usize| {
             let file = &snapshot.files[at];
             async move {
@@ -149,7 +171,11 @@ impl LakeTable {
                 Ok(left.clone())
             }
         };
-        futures::stream::iter(kept.iter().map(each)).buffered(LISTS_AT_ONCE).try_collect().await
+        let files = futures::stream::iter(kept.iter().map(each)).buffered(LISTS_AT_ONCE).try_collect().await;
+        if !all_read {
+            self.count_memory();
+        }
+        files
     }
 }
 

@@ -293,7 +293,7 @@ impl LakeSchema {
             found = open(table, wanted, own).await?;
         }
         let Some(Found { source, store, own }) = found else { return Ok(None) };
-        let table = Arc::new(LakeTable::open(source, store, refresh).await?);
+        let table = Arc::new(LakeTable::open(source, store, refresh, &runtime.memory_pool).await?);
         Ok(Some(Opened { table, own }))
     }
 }

@@ -41,6 +41,6 @@ impl DeltaTables {
         let url = folder_url(&options.location)?;
         let store = state.runtime_env().object_store(&url)?;
         let log = DeltaLog::new(&options.location, &url, store, options.wanted.clone())?;
-        opened(Arc::new(log), url.object_store(), &options).await
+        opened(Arc::new(log), url.object_store(), &options, &state.runtime_env().memory_pool).await
     }
 }

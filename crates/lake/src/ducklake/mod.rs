@@ -108,7 +108,7 @@ impl DuckLakeTables {
         let Some(Found { source, store, .. }) = found else {
             return plan_err!("the catalog {} has no table {name} in this version", catalog.database);
         };
-        opened(source, store, &options).await
+        opened(source, store, &options, &state.runtime_env().memory_pool).await
     }
 }
 

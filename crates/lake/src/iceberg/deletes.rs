@@ -82,6 +82,14 @@ impl DeleteFile {
         Ok(DeleteFile { entry, path, everywhere, positions: OnceCell::new(), values: OnceCell::new() })
     }
 
+    /// The memory of the rows that were read, about.
+    pub(super) fn memory(&self) -> usize {
+        let positions = self.positions.get().into_iter().flat_map(HashMap::values);
+        let values = self.values.get().into_iter().flat_map(|values| &values.rows);
+        positions.map(RoaringTreemap::serialized_size).sum::<usize>()
+            + values.map(|row| size_of::<OwnedRow>() + row.as_ref().len()).sum::<usize>()
+    }
+
     pub(super) fn is_vector(&self) -> bool {
         self.entry.format == "PUFFIN"
     }

@@ -61,6 +61,19 @@ pub(super) struct Entry {
     pub(super) part: Option<(u64, u64)>,
 }
 
+impl Entry {
+    /// The memory that it takes, about.
+    pub(super) fn memory(&self) -> usize {
+        let bounds = self.lower.values().chain(self.upper.values());
+        let counts = self.nulls.len() + self.nans.len();
+        size_of::<Self>()
+            + self.path.len()
+            + bounds.map(|bound| size_of::<(i32, Vec<u8>)>() + bound.len()).sum::<usize>()
+            + counts * size_of::<(i32, i64)>()
+            + self.partition.iter().map(ScalarValue::size).sum::<usize>()
+    }
+}
+
 /// Reads a list of manifests.
 pub(super) fn list(bytes: &Bytes) -> Result<Vec<Manifest>> {
     let mut found = Vec::new();

@@ -57,6 +57,6 @@ impl IcebergTables {
             (folder, None) => Newest::Folder(folder),
         };
         let table = IcebergTable::new(location, parsed, newest, store, options.wanted.clone());
-        opened(Arc::new(table), url.object_store(), &options).await
+        opened(Arc::new(table), url.object_store(), &options, &state.runtime_env().memory_pool).await
     }
 }

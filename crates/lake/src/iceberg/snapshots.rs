@@ -469,6 +469,13 @@ impl Source for IcebergTable {
         Ok(left)
     }
 
+    fn memory(&self) -> usize {
+        let Some(last) = self.last() else { return 0 };
+        let entries = last.manifests.values().flat_map(|entries| entries.iter());
+        entries.map(Entry::memory).sum::<usize>()
+            + last.deletes.iter().map(|file| file.memory()).sum::<usize>()
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

@@ -251,7 +251,7 @@ async fn columns_are_renamed_added_and_widened() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn columns_by_field_id() {
-    let properties = json!({"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "4"});
+    let properties = json!({"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "5"});
     let pair = json!({"type": "struct", "fields": [mapped("new", 4, "long", "inner-4")]});
     let notes = json!({"delta.columnMapping.id": 3, "delta.columnMapping.physicalName": "col-3"});
     let columns = [
@@ -520,6 +520,24 @@ async fn a_statement_that_runs_again_reads_the_newest_version() {
     }
     assert_eq!(run("t", Arc::new(Versions::from_now())).await.expect("rows"), ["190"]);
     assert_eq!(rows(&coscan, "SELECT sum(n) FROM t").await.expect("rows"), ["190"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn snapshots_and_deleted_rows_are_in_the_memory_pool() {
+    let (mut log, adds) = table_of(&[0..20_000], &["deletionVectors"]);
+    let coscan = context();
+    let pool = Arc::clone(&coscan.ctx.runtime_env().memory_pool);
+    let before = pool.reserved();
+    declare(&coscan, "t", &log.location(), "OPTIONS ('delta.refresh' '0')").await.expect("a table");
+    let opened = pool.reserved();
+    assert!(opened > before, "{opened}");
+    let even: Vec<u64> = (0..20_000).filter(|row| row % 2 == 0).collect();
+    log.commit(&[remove(&adds[0]), without(&adds[0], &even)]);
+    assert_eq!(rows(&coscan, "SELECT count(n) FROM t").await.expect("rows"), ["10000"]);
+    // Two selectors for each deleted row.
+    assert!(pool.reserved() > opened + 2 * 16 * even.len() - 1000, "{}", pool.reserved());
+    coscan.sql("DROP TABLE t").await.expect("a table less");
+    assert!(pool.reserved() <= before, "{}", pool.reserved());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
