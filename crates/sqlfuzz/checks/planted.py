@@ -36,7 +36,7 @@ pub(crate) fn planted(name: &str) -> bool {
 #: A step that changes how long a query takes, and no answer.
 NO_ANSWER = "physical/build_sides.rs"
 #: The comparisons: the module, and the seeds in which a fault is looked for; `None` for files that are not drawn.
-COMPARISONS = {"sql": ("random_sql", 30), "postgresql": ("random_postgresql", 30), "fixed": ("files", None), "files": ("files", 120)}
+COMPARISONS = {"sql": ("random_sql", 30), "postgresql": ("random_postgresql", 30), "fixed": ("files", None), "files": ("files", 120), "lake": ("lake", 30)}
 #: The first seed: none that `make test` plays.
 FIRST = 5_000_000
 
@@ -116,10 +116,12 @@ def found(fault: str, comparison: str, program: Path, more: int) -> str | None:
     """Returns after how many cases the comparison finds the fault, or `None`."""
     module, seeds = COMPARISONS[comparison]
     which = ["--seeds", f"{FIRST}..{FIRST + seeds * more}", "--most", "1"] if seeds else ["--fixed"]
-    command = [sys.executable, "-m", f"checks.{module}", *which, "--jobs", "1"]
+    command = [sys.executable, "-m", f"checks.{module}", *which]
+    if comparison != "lake":
+        command += ["--jobs", "1", "--shrink", "0"]
     environment = {**os.environ, "COSCAN_PLANTED": fault}
     run = subprocess.run(
-        [*command, "--shrink", "0", "--coscan", str(program)],
+        [*command, "--coscan", str(program)],
         cwd=CRATES / "sqlfuzz", env=environment, capture_output=True, text=True, check=False,
     )
     said = run.stdout + run.stderr

@@ -52,7 +52,7 @@ fn every_listed_fault_applies() {
 fn every_fault_for_other_engines_applies() {
     all_apply("sqlfuzz/planted/answers.txt", "", |parts| {
         let &[name, comparisons, file, code, _] = parts else { return None };
-        let known = |one: &str| ["fixed", "files", "sql", "postgresql"].contains(&one);
+        let known = |one: &str| ["fixed", "files", "lake", "sql", "postgresql"].contains(&one);
         assert!(comparisons.split(',').all(known), "{name}: {comparisons}");
         Some([name, file, code])
     });

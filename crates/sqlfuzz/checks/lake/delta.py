@@ -18,6 +18,7 @@ class DeltaDrawn(Drawn):
     """A table that deltalake writes."""
 
     name = "Delta"
+    refused = (DeltaError,)
 
     def make(self) -> None:
         keys = [name for name in self.columns if name in KEYS]
@@ -25,9 +26,8 @@ class DeltaDrawn(Drawn):
         self.append()
         for _ in range(self.draw.randrange(1, CHANGES)):
             # The writer refuses some changes, for instance of folders whose names have to be escaped.
-            with contextlib.suppress(DeltaError):
+            with contextlib.suppress(*self.refused):
                 self.change()
-        self.table = DeltaTable(self.path)
 
     def append(self) -> None:
         rows = self.rows(self.draw.choice([1, 30, 300]))
@@ -64,8 +64,11 @@ class DeltaDrawn(Drawn):
             case "empty":
                 table.delete()
 
+    def vacuum(self) -> None:
+        DeltaTable(self.path).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+
     def versions(self) -> list[int]:
-        return list(range(self.table.version() + 1))
+        return list(range(DeltaTable(self.path).version() + 1))
 
     def read(self, version: int) -> pa.Table:
         return DeltaTable(self.path, version=version).to_pyarrow_table()

@@ -1,15 +1,19 @@
 """Drawn tables of lake formats, whatever writes them, and statements over them.
 
 Statements run over the newest version, over earlier ones, over two versions joined, and over all of them at once in one
-process of coscan. DuckDB answers over the rows that the writer's own reader returns for a version.
+process of coscan. DuckDB answers over the rows that the writer's own reader returns for a version. Some tables change while a server
+has them, and old files are removed meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
+import itertools
 import random
 import shutil
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import Decimal
@@ -21,12 +25,19 @@ import pyarrow as pa
 from ..campaign import seed_range
 from ..compare import difference, without_order
 from ..files.answers import rows
-from ..files.program import MODES, Program, Refused
+from ..files.program import COOPERATIVE, MODES, Program, Refused
+from ..server import Server
 
 #: The seeds of `make lake-test`.
 BOUNDED = range(25)
 #: Statements of a seed.
 STATEMENTS = 8
+#: One table of so many changes while a server has it, this often.
+LIVE, LIVE_CHANGES = 4, 3
+#: Seconds after which a server looks for a newer version.
+REFRESH = 1
+#: What changes do not touch, beside the number of rows.
+COUNTED = "SELECT id, count(*) FROM {} GROUP BY id ORDER BY id NULLS LAST"
 
 #: The columns that a table may have, with a function that draws a value.
 COLUMNS: dict[str, tuple[pa.DataType, object]] = {
@@ -63,6 +74,8 @@ class Drawn(ABC):
 
     #: The name of the format for people.
     name: str
+    #: The errors by which the writer refuses a change.
+    refused: tuple[type[Exception], ...]
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.draw = random.Random(seed)
@@ -74,6 +87,14 @@ class Drawn(ABC):
     @abstractmethod
     def make(self) -> None:
         """Makes the table and changes it some times."""
+
+    @abstractmethod
+    def change(self) -> None:
+        """Changes the table once. The writer may refuse it, by `refused`."""
+
+    @abstractmethod
+    def vacuum(self) -> None:
+        """Removes the files that the newest version does not need."""
 
     @abstractmethod
     def versions(self) -> list[int]:
@@ -178,8 +199,48 @@ def play(table: type[Drawn], seed: int, program: Program, folder: Path) -> list[
         if found is not None:
             shown = program.shown(places, MODES[mode], statement)
             failures.append(f"{drawn.name} seed {seed}, versions {first} and {second}, mode {mode}: {statement}\n  {found}\n  {shown}")
+    if seed % LIVE == 0:
+        failures += [f"{drawn.name} seed {seed}, served, {failure}" for failure in live(drawn, program.path)]
     if not failures:
         shutil.rmtree(drawn.path)
+    return failures
+
+
+def counted(drawn: Drawn) -> list[tuple]:
+    """The numbers in the newest version."""
+    oracle = duckdb.connect()
+    oracle.register("arrow", drawn.read(drawn.versions()[-1]))
+    return oracle.execute(COUNTED.format("arrow")).fetchall()
+
+
+def live(drawn: Drawn, coscan: Path) -> list[str]:
+    """Returns the failures of a server that has the table while it changes, as text."""
+    log = drawn.path.with_suffix(".log")
+    failures = []
+    with Server(coscan, {"t": drawn.bare()}, COOPERATIVE, log) as server, server.connect() as connection:
+
+        def differs(when: str, allowed: list[list[tuple]]) -> None:
+            try:
+                found = connection.execute(COUNTED.format("t")).fetchall()
+            except Exception as error:
+                failures.append(f"{when}: {error}\n  {server}")
+                return
+            if found not in allowed:
+                failures.append(f"{when}: {sum(count for _, count in found)} rows, not those of {len(allowed)} versions\n  {server}")
+
+        last = counted(drawn)
+        differs("at first", [last])
+        for number in range(1, LIVE_CHANGES + 1):
+            with contextlib.suppress(*drawn.refused):
+                drawn.change()
+            if drawn.draw.random() < 0.5:
+                drawn.vacuum()
+            newest = counted(drawn)
+            # A version that was looked up just now is read until it is too old, or gone.
+            differs(f"just after change {number}", [last, newest])
+            time.sleep(REFRESH * 1.1)
+            differs(f"after change {number}", [newest])
+            last = newest
     return failures
 
 
@@ -188,14 +249,16 @@ def run(formats: dict[str, type[Drawn]], arguments: Sequence[str], coscan: Path,
     parser.add_argument("--seeds", type=seed_range, default=BOUNDED, metavar="A..B", help="which seeds")
     parser.add_argument("--formats", default=",".join(formats), help="formats, separated by commas [default: all]")
     parser.add_argument("--coscan", type=Path, default=coscan, help="the program [default: that of the target directory]")
+    parser.add_argument("--most", type=int, metavar="N", help="end after so many failures")
     options = parser.parse_args(arguments)
     folder.mkdir(parents=True, exist_ok=True)
-    program, wrong = Program(options.coscan.resolve()), 0
-    for format in options.formats.split(","):
-        for seed in options.seeds:
-            for failure in play(formats[format], seed, program, folder):
-                wrong += 1
-                print(failure, flush=True)
-    tables = len(options.seeds) * len(options.formats.split(","))
-    print(f"{tables} tables of lake formats, {tables * STATEMENTS} statements: {wrong} wrong", flush=True)
+    program, played, wrong = Program(options.coscan.resolve()), 0, 0
+    for seed, format in itertools.product(options.seeds, options.formats.split(",")):
+        failures = play(formats[format], seed, program, folder)
+        played, wrong = played + 1, wrong + len(failures)
+        for failure in failures:
+            print(failure, flush=True)
+        if options.most and wrong >= options.most:
+            break
+    print(f"tables of lake formats: {played} cases: {played * STATEMENTS} statements, {wrong} wrong", flush=True)
     return 1 if wrong else 0

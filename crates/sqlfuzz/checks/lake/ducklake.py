@@ -40,6 +40,7 @@ class DuckLakeDrawn(Drawn):
     """A table that DuckDB writes."""
 
     name = "DuckLake"
+    refused = (duckdb.Error,)
 
     def make(self) -> None:
         self.path.mkdir(parents=True)
@@ -62,7 +63,7 @@ class DuckLakeDrawn(Drawn):
         self.append()
         for _ in range(self.draw.randrange(1, CHANGES)):
             # What the writer refuses, for instance to drop a column by which files are partitioned.
-            with contextlib.suppress(duckdb.Error):
+            with contextlib.suppress(*self.refused):
                 self.change()
 
     def insert(self, statement: str, rows: pa.Table) -> None:
@@ -144,10 +145,14 @@ class DuckLakeDrawn(Drawn):
             case "flush":
                 execute("CALL ducklake_flush_inlined_data('lake')")
 
+    def vacuum(self) -> None:
+        self.connection.execute("CALL ducklake_expire_snapshots('lake', older_than => now())")
+        self.connection.execute("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)")
+
     def versions(self) -> list[int]:
         found = self.connection.execute("SELECT snapshot_id FROM ducklake_snapshots('lake') ORDER BY 1").fetchall()
-        # The table was made by the second snapshot.
-        return [version for (version,) in found[1:]]
+        # The table was made by the snapshot 1.
+        return [version for (version,) in found if version]
 
     def read(self, version: int) -> pa.Table:
         return self.connection.execute(f"SELECT * FROM t AT (VERSION => {version})").to_arrow_table()

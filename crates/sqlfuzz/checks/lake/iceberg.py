@@ -26,14 +26,14 @@ from .drawn import COLUMNS, KEYS, Drawn
 
 #: Changes of a table.
 CHANGES = 8
-#: What the writer refuses, for instance a partition by a column that was dropped.
-REFUSED = (ValueError, ValidationError, NotImplementedError, pa.ArrowException)
 
 
 class IcebergDrawn(Drawn):
     """A table that pyiceberg writes."""
 
     name = "Iceberg"
+    #: For instance a partition by a column that was dropped.
+    refused = (ValueError, ValidationError, NotImplementedError, pa.ArrowException)
 
     def make(self) -> None:
         self.path.mkdir(parents=True)
@@ -48,7 +48,7 @@ class IcebergDrawn(Drawn):
         self.partition()
         self.append()
         for _ in range(self.draw.randrange(1, CHANGES)):
-            with contextlib.suppress(*REFUSED):
+            with contextlib.suppress(*self.refused):
                 self.change()
 
     def rows(self, count: int) -> pa.Table:
@@ -137,6 +137,12 @@ class IcebergDrawn(Drawn):
             case "move":
                 with self.table.update_schema() as schema:
                     schema.move_first(self.names[self.draw.choice(renamable)])
+
+    def vacuum(self) -> None:
+        used = {path.rsplit("/", 1)[-1] for path in self.table.inspect.files()["file_path"].to_pylist()}
+        for file in self.path.rglob("*.parquet"):
+            if file.name not in used:
+                file.unlink()
 
     def versions(self) -> list[int]:
         return [snapshot.snapshot_id for snapshot in self.table.snapshots()]
