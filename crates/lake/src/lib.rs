@@ -19,6 +19,7 @@ mod iceberg;
 mod options;
 mod place;
 mod pruning;
+mod refresh;
 mod snapshot;
 mod source;
 mod table;
@@ -30,10 +31,11 @@ use datafusion::prelude::SessionContext;
 pub use attach::attach;
 
 /// Adds the lake formats to a session, for `CREATE EXTERNAL TABLE .. STORED AS DELTA` and for folders that are
-/// tables of a lake format.
+/// tables of a lake format, and the table function `coscan_refresh`.
 pub fn install(ctx: &SessionContext) {
     let state = ctx.state_ref();
     let mut state = state.write();
+    state.register_udtf(refresh::NAME, Arc::new(refresh::RefreshFunction));
     let factories = state.table_factories_mut();
     factories.insert(delta::FORMAT.to_owned(), Arc::new(delta::DeltaTables));
     factories.insert(ducklake::FORMAT.to_owned(), Arc::new(ducklake::DuckLakeTables));

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use coscan_datafusion::{once_in_statement, version_age};
+use coscan_datafusion::{Versions, once_in_statement, version_age};
 use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
@@ -114,6 +114,11 @@ impl LakeTable {
     pub(crate) async fn has_newest_columns(&self) -> Result<bool> {
         self.newest().await?;
         Ok(!self.changed.load(Ordering::Relaxed))
+    }
+
+    /// Looks for the newest snapshot whatever the age of the last one, and returns its number.
+    pub(crate) async fn refresh(&self) -> Result<u64> {
+        Ok(Arc::new(Versions::from_now()).during(self.newest()).await?.version)
     }
 
     /// The newest snapshot, with the columns of the table.

@@ -439,6 +439,27 @@ async fn newer_versions_are_seen_with_the_columns_of_the_table() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_is_looked_up_on_demand() {
+    let (mut log, _) = table_of(&[0..10], &[]);
+    let coscan = context();
+    declare(&coscan, "t", &log.location(), "OPTIONS ('delta.refresh' '3600')").await.expect("a table");
+    declare(&coscan, "before", &log.location(), "OPTIONS ('delta.version' '1')").await.expect("a table");
+    let more = log.file("more.parquet", &[("n", numbers(10..12))]);
+    log.commit(&[more]);
+    assert_eq!(rows(&coscan, "SELECT count(n) FROM t").await.expect("rows"), ["10"]);
+    let found = rows(&coscan, "SELECT * FROM coscan_refresh('public.t')").await.expect("a version");
+    assert_eq!(found, ["public.t | 2"]);
+    assert_eq!(rows(&coscan, "SELECT count(n) FROM t").await.expect("rows"), ["12"]);
+    let found = rows(&coscan, "SELECT version FROM coscan_refresh('before')").await.expect("a version");
+    assert_eq!(found, ["1"]);
+    coscan.sql("CREATE VIEW v AS SELECT 1").await.expect("a view");
+    for (argument, said) in [("'v'", "lake format"), ("'nothing'", "not found"), ("7", "name of a table")] {
+        let error = error(&coscan, &format!("SELECT * FROM coscan_refresh({argument})")).await;
+        assert!(error.contains(said), "{argument}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_column_that_was_dropped_and_added_again_is_another_one() {
     let settings = json!({"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"});
     let mut log = Log::new(

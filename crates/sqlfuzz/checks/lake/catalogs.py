@@ -181,6 +181,15 @@ class Served(Place):
             time.sleep(1)
             self.assertEqual(connection.execute(listed).fetchone(), (1,))
 
+    def test_refresh_on_demand(self) -> None:
+        table = self.catalog.create_table("sales.now", SCHEMA)
+        with self.serve().connect() as connection:
+            for part in range(3):
+                table.append(some(10 * part, 10 * part + 10))
+                found = connection.execute("SELECT name, version FROM coscan_refresh('lake.sales.now')").fetchone()
+                self.assertEqual(found, ("lake.sales.now", table.current_snapshot().snapshot_id))
+                self.assertEqual(connection.execute("SELECT count(*) FROM lake.sales.now").fetchone(), (10 * part + 10,))
+
     def test_roles(self) -> None:
         users = self.folder / "users.toml"
         users.write_text('[roles.eu]\ntables = ["lake.sales.eu.*"]\n\n[roles.sales]\ntables = ["lake.sales.orders"]\n')
@@ -192,6 +201,8 @@ class Served(Place):
             schemas = "SELECT DISTINCT table_schema FROM information_schema.tables WHERE table_schema LIKE 'lake%'"
             self.assertEqual(ann.execute(schemas).fetchall(), [("lake.sales.eu",)])
             self.assertEqual(ann.execute('SELECT count(*) FROM lake."sales.eu".orders').fetchone(), (100,))
+            with self.assertRaises(psycopg.Error):
+                ann.execute("SELECT * FROM coscan_refresh('lake.sales.orders')")
             for name in ("lake.sales.orders", '"lake.sales".orders', 'lake.sales."orders@audited"', "lake.sales.mixed"):
                 with self.assertRaises(psycopg.errors.UndefinedTable):
                     ann.execute(f"SELECT * FROM {name}")
