@@ -45,13 +45,7 @@ const OF_ROWS: [&str; 17] = [
 /// of the subquery with an outer column of the same name, so the rewrite separates them.
 pub(super) fn before(expr: &mut Expr) -> Result<(), QueryError> {
     let Some((left, op, right, all)) = quantified(expr) else { return Ok(()) };
-    let query = match right {
-        Expr::Subquery(query) => query.as_ref(),
-        other => match array_subquery(other) {
-            Some(query) => query,
-            None => return Ok(()),
-        },
-    };
+    let Some(query) = rows_of(right) else { return Ok(()) };
     *expr = match as_in(left, op, query, all) {
         Some(rows) => rows,
         None => {
@@ -83,12 +77,18 @@ fn as_in(left: &Expr, op: &BinaryOperator, query: &Query, all: bool) -> Option<E
     })
 }
 
+/// The subquery whose rows are compared, also as an array.
+fn rows_of(right: &Expr) -> Option<&Query> {
+    match right {
+        Expr::Subquery(query) => Some(query),
+        other => array_subquery(other),
+    }
+}
+
 /// A comparison with the rows of a subquery as `IN (SELECT ...)`, if it is one.
 pub(crate) fn in_rows(expr: &Expr) -> Option<Expr> {
-    match quantified(expr)? {
-        (left, op, Expr::Subquery(query), all) => as_in(left, op, query, all),
-        _ => None,
-    }
+    let (left, op, right, all) = quantified(expr)?;
+    as_in(left, op, rows_of(right)?, all)
 }
 
 /// Rewrites comparisons to operators, and arrays to aggregates.
@@ -106,11 +106,7 @@ pub(crate) fn compared(expr: &Expr) -> Option<Expr> {
         Some(nested(binary(left.clone(), op, right.clone())))
     };
     match expr {
-        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. }
-            if matches!(right.as_ref(), Expr::Subquery(_)) || array_subquery(right).is_some() =>
-        {
-            None
-        }
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if rows_of(right).is_some() => None,
         Expr::AnyOp { left, compare_op, right, .. } => compared(left, ANY, compare_op.to_string(), right),
         Expr::AllOp { left, compare_op, right } => compared(left, ALL, compare_op.to_string(), right),
         Expr::Like { negated, any: true, expr, pattern, escape_char: None } => {
