@@ -221,6 +221,13 @@ SELECT 1 AS "select", 2 AS x_1
 SELECT U&'\0041', E'a\nb', $$x$$, B'101', X'1F'
 SELECT 'a' COLLATE "C" < 'b'
 SELECT ('2020-01-01 00:00:00+00'::timestamptz AT TIME ZONE 'Europe/Berlin')
+SELECT timestamptz '2014-12-10 10:10:10Z' AT TIME ZONE '+02:00', timestamptz '2014-12-10 10:10:10Z' AT TIME ZONE 'est'
+SELECT timestamptz '2014-12-10 10:10:10Z' AT TIME ZONE z FROM (VALUES ('+02:00'), ('UTC-3'), ('europe/berlin'), ('<+03>-3'), ('CET'), ('2')) v(z)
+SELECT timestamptz '2014-12-10 10:10:10Z' AT TIME ZONE '+0530'
+SELECT date_trunc('day', timestamptz '2014-12-10 01:10:10Z', '+02:00')
+SELECT make_timestamptz(2014, 12, 10, 10, 10, 10, z) FROM (VALUES ('+2'), ('-05:30'), ('+0530'), ('EDT'), ('America/New_York')) v(z)
+SELECT make_timestamptz(2014, 12, 10, 10, 10, 10, '+16')
+SELECT make_timestamptz(2014, 12, 10, 10, 10, 10, '2')
 -- another type
 SELECT date_part('year', date '2020-01-01'), date_bin('15 minutes', timestamp '2020-02-11 15:44:17', timestamp '2001-01-01')
 SELECT localtimestamp IS NOT NULL, current_date IS NOT NULL, current_time IS NOT NULL

@@ -108,4 +108,4 @@ pub(crate) use tiers::open_tiers;
 pub(crate) use shown::shown;
 pub use shown::shown_schema;
 pub(crate) use type_numbers::type_number;
-pub(crate) use zone::time_zone;
+pub(crate) use zone::{abbreviated, time_zone, zone_at, zone_clock};

@@ -12,6 +12,7 @@ use super::{json, operators};
 use crate::sql::ast::{
     binary, call, cast, function as ast_function, is_parameter, literal, nested, number, text,
 };
+use crate::sql::functions::IN_ZONE_OF_PARTS;
 
 /// Functions that have another name in the query engine.
 const RENAMED: [(&str, &str); 6] = [
@@ -228,7 +229,7 @@ pub(super) fn called(function: &mut Function) -> Option<Expr> {
         }
         ("make_timestamptz", [parts @ .., zone]) if parts.len() == 6 => {
             let time = call("make_timestamp", parts.iter().map(|part| (*part).clone()).collect());
-            Some(call("timezone", vec![(*zone).clone(), time]))
+            Some(call(IN_ZONE_OF_PARTS, vec![(*zone).clone(), time]))
         }
         ("make_timestamptz", parts) => {
             let time = call("make_timestamp", parts.iter().map(|part| (*part).clone()).collect());

@@ -102,7 +102,7 @@ pub(crate) use text::{
     OF_BYTES as UUID_OF_BYTES, bytes_of_uuid, identifier as quoted_name, in_form_of, marked_as,
     uuid_of_bytes, with_backslashes,
 };
-pub(crate) use time::in_zone;
+pub(crate) use time::{IN_ZONE_OF_PARTS, in_zone};
 pub(crate) use told_apart::TOLD_APART;
 pub(crate) use written::{text, texts_of_list};
 

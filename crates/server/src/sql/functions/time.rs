@@ -1,5 +1,6 @@
 //! `age` and `timezone`: the calendar difference of two times, and a time in another zone.
 
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
@@ -21,18 +22,23 @@ use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 
 use super::declared::Function;
-use crate::sql::QueryError;
+use crate::sql::{QueryError, zone_at, zone_clock};
 
 pub(super) fn register(context: &SessionContext) {
     let gives = |_: &[DataType]| DataType::Interval(IntervalUnit::MonthDayNano);
     context.register_udf(Function { name: "age", takes: two_times, gives, compute: ages }.stable());
     context.register_udf(in_zone().as_ref().clone());
+    context.register_udf(TimeZone::of("timezone", zone_as_written));
+    context.register_udf(TimeZone::of(IN_ZONE_OF_PARTS, zone_of_parts));
 }
 
-static IN_ZONE: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(TimeZone(Signature::user_defined(Volatility::Immutable)))));
+/// The function behind `make_timestamptz` with a zone.
+pub(crate) const IN_ZONE_OF_PARTS: &str = "timezone_of_parts";
 
-/// `timezone(zone, time)`.
+static IN_ZONE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(TimeZone::of("time_in_zone", zone_of)));
+
+/// A time in another zone, as `timezone(zone, time)`. The zone is a name of the tz database, or an offset that is positive to
+/// the east.
 pub(crate) fn in_zone() -> Arc<ScalarUDF> {
     IN_ZONE.clone()
 }
@@ -103,17 +109,43 @@ fn days_of_month(date: NaiveDate) -> i32 {
     (next - first).num_days() as i32
 }
 
-/// `timezone(zone, time)`, the function behind `time AT TIME ZONE zone`.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct TimeZone(Signature);
+/// `timezone(zone, time)`, the function behind `time AT TIME ZONE zone`. Equality is that of the names.
+#[derive(Debug)]
+struct TimeZone {
+    name: &'static str,
+    signature: Signature,
+    /// Reads a zone.
+    zone: fn(&str) -> Result<Tz>,
+}
+
+impl TimeZone {
+    fn of(name: &'static str, zone: fn(&str) -> Result<Tz>) -> ScalarUDF {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        ScalarUDF::from(TimeZone { name, signature, zone })
+    }
+}
+
+impl PartialEq for TimeZone {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for TimeZone {}
+
+impl Hash for TimeZone {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
 
 impl ScalarUDFImpl for TimeZone {
     fn name(&self) -> &str {
-        "timezone"
+        self.name
     }
 
     fn signature(&self) -> &Signature {
-        &self.0
+        &self.signature
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -141,21 +173,27 @@ impl ScalarUDFImpl for TimeZone {
         let times = args.args[1].to_array(args.number_rows)?;
         let zones = zones.as_string::<i32>();
         let moved = match times.data_type() {
-            DataType::Timestamp(TimeUnit::Second, _) => moved::<TimestampSecondType>(zones, &times)?,
+            DataType::Timestamp(TimeUnit::Second, _) => {
+                moved::<TimestampSecondType>(zones, &times, self.zone)?
+            }
             DataType::Timestamp(TimeUnit::Millisecond, _) => {
-                moved::<TimestampMillisecondType>(zones, &times)?
+                moved::<TimestampMillisecondType>(zones, &times, self.zone)?
             }
             DataType::Timestamp(TimeUnit::Microsecond, _) => {
-                moved::<TimestampMicrosecondType>(zones, &times)?
+                moved::<TimestampMicrosecondType>(zones, &times, self.zone)?
             }
-            _ => moved::<TimestampNanosecondType>(zones, &times)?,
+            _ => moved::<TimestampNanosecondType>(zones, &times, self.zone)?,
         };
         Ok(ColumnarValue::Array(moved))
     }
 }
 
 /// Times with a zone as the clocks of a zone show them, or times of these clocks as times with a zone.
-fn moved<T: ArrowTimestampType>(zones: &StringArray, times: &ArrayRef) -> Result<ArrayRef> {
+fn moved<T: ArrowTimestampType>(
+    zones: &StringArray,
+    times: &ArrayRef,
+    zone_of: fn(&str) -> Result<Tz>,
+) -> Result<ArrayRef> {
     let into_zone = matches!(times.data_type(), DataType::Timestamp(_, Some(_)));
     let second = match T::UNIT {
         TimeUnit::Second => 1,
@@ -186,10 +224,39 @@ fn moved<T: ArrowTimestampType>(zones: &StringArray, times: &ArrayRef) -> Result
 }
 
 fn zone_of(name: &str) -> Result<Tz> {
-    Tz::from_str(name).map_err(|_| {
-        let text = format!("time zone \"{name}\" not recognized");
-        DataFusionError::External(Box::new(QueryError::other("22023", text)))
-    })
+    Tz::from_str(name).map_err(|_| wrong_zone(format!("time zone \"{name}\" not recognized")))
+}
+
+fn wrong_zone(text: String) -> DataFusionError {
+    DataFusionError::External(Box::new(QueryError::other("22023", text)))
+}
+
+/// The zone of `AT TIME ZONE`.
+fn zone_as_written(text: &str) -> Result<Tz> {
+    match zone_at(text) {
+        Some(name) => zone_of(&name),
+        None => Err(wrong_zone(format!("time zone \"{text}\" not recognized"))),
+    }
+}
+
+/// The zone of `make_timestamptz`, whose offsets have a sign and are positive to the east: `+2`, `-05:30`, `+0530`.
+fn zone_of_parts(text: &str) -> Result<Tz> {
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(wrong_zone(format!("invalid input syntax for type numeric time zone: \"{text}\"")));
+    }
+    let Some(digits) = text.strip_prefix(['+', '-']) else { return zone_as_written(text) };
+    let (hours, minutes) = match digits.split_once(':') {
+        Some(parts) => parts,
+        None if digits.len() > 2 => digits.split_at_checked(digits.len() - 2).unwrap_or((digits, "0")),
+        None => (digits, "0"),
+    };
+    let number = |digits: &str, most: i32| digits.parse::<u8>().ok().map(i32::from).filter(|of| *of <= most);
+    let Some(minutes) =
+        number(hours, 15).zip(number(minutes, 59)).map(|(hours, minutes)| hours * 60 + minutes)
+    else {
+        return Err(wrong_zone(format!("numeric time zone \"{text}\" out of range")));
+    };
+    zone_of(&zone_clock(if text.starts_with('-') { -minutes } else { minutes }))
 }
 
 fn date_time(seconds: i64) -> Option<NaiveDateTime> {
@@ -242,6 +309,19 @@ mod tests {
                 Some(parsed(utc)),
                 "{zone} {shown}"
             );
+        }
+    }
+
+    #[test]
+    fn zones_of_parts_are_those_of_postgres() {
+        for (text, east) in
+            [("+2", 120), ("-05:30", -330), ("+0530", 330), ("+15", 900), ("EST", -300), ("UTC+2", -120)]
+        {
+            let offset = zone_of_parts(text).unwrap().offset_from_utc_datetime(&NaiveDateTime::default());
+            assert_eq!(offset.fix().local_minus_utc(), east * 60, "{text}");
+        }
+        for wrong in ["2", "+16", "-16", "+1:70", "nowhere"] {
+            assert!(zone_of_parts(wrong).is_err(), "{wrong}");
         }
     }
 
