@@ -139,6 +139,8 @@ SELECT * FROM unnest(ARRAY[1,2], ARRAY['a','b']) AS t(a,b)
 SELECT cardinality(ARRAY[1,2])
 SELECT 2 = ANY(ARRAY[1,2])
 SELECT 2 = ALL(ARRAY[2,2])
+SELECT -1 <> ALL(ARRAY(SELECT x FROM (VALUES (1), (NULL)) v(x))), -1 = ANY(ARRAY(SELECT x FROM (VALUES (1), (NULL)) v(x)))
+SELECT y <> ALL(ARRAY(SELECT x FROM (VALUES (1), (NULL)) v(x))), y = ANY(ARRAY(SELECT x FROM (VALUES (1), (NULL)) v(x))) FROM (VALUES (-1), (1)) w(y)
 SELECT '{1,2}'::int[]
 SELECT date '2020-01-31' + interval '1 month'
 SELECT date '2020-01-31' - date '2020-01-01'
@@ -189,6 +191,15 @@ SELECT * FROM jsonb_to_recordset('[{"a":1}]') AS t(a int)
 SELECT CASE WHEN true THEN 1 ELSE 2.5 END
 SELECT 'a' || 1, 1 || 'a'
 SELECT '2020-01-01'::date::text, true::text, 1.50::text, 1e20::float8::text
+SELECT '0044-03-15 BC'::date, '0044-03-15 10:11:12 BC'::timestamp, 'January 8, 99 BC'::date, '4714-11-24 00:00:00 BC'::timestamp
+SELECT date '0044-03-15 BC' < date '2020-01-01', at < '0044-03-15 BC' FROM (VALUES (date '2020-01-01')) t(at)
+SELECT '4714-11-23 23:59:59 BC'::timestamp
+SELECT '4714-11-23 BC'::date
+SELECT date '19990108', date '990108', date '1999.008', date 'J2451187', date 'Jan-08-99', date '1999 08 Jan', date '08 01 1999', date '01/02/03'
+SELECT timestamp '20011227T040506.789', timestamp '20011227 040506', timestamp 'Wed Jul 11 10:51:14 2001', timestamp 'J2452271 04:05:06'
+SELECT timestamptz '20011227 040506.789-08', timestamptz 'Wed Jul 11 10:51:14 EST 2001', timestamptz 'Wed Jul 11 10:51:14 America/New_York 2001', timestamptz '2024-07-05 10:00:00 CET', timestamptz '2001.12.27 04:05:06.789-08'
+SELECT timestamptz 'Wed Jul 11 10:51:14 GMT-4 2001', timestamptz 'Wed Jul 11 10:51:14 PST+03:00 2001', timestamptz '2001-01-01+11'
+SELECT '13/05/2024x'::date
 SELECT CAST('1' AS int), '1'::smallint, '  2 '::int
 SELECT 'abc'::int
 SELECT '1.5'::int

@@ -12,6 +12,7 @@ use datafusion::functions::datetime::{current_date, now};
 use datafusion::logical_expr::{Expr, cast, lit};
 
 use super::bytes::bytea;
+use super::dates::{Written, written};
 use super::infinite::is_infinite;
 use super::interval::in_words;
 use crate::sql::QueryError;
@@ -26,6 +27,11 @@ pub(super) fn read(
     may_be_wrong: bool,
     config: &ConfigOptions,
 ) -> Result<Option<Expr>> {
+    if let DataType::Timestamp(..) | DataType::Date32 = to
+        && let Some(written) = written(text)
+    {
+        return of_written(&written, text, to, config).map(Some);
+    }
     match to {
         to if to.is_binary() => bytes(text, to, may_be_wrong).map(Some),
         DataType::Float64 | DataType::Float32 if !may_be_wrong && is_out_of_range(text, to) => {
@@ -52,6 +58,25 @@ pub(super) fn read(
         }
         to => Ok(value(text, to, config)),
     }
+}
+
+/// A date or a time in another form than that of ISO 8601.
+fn of_written(written: &Written, text: &str, to: &DataType, config: &ConfigOptions) -> Result<Expr> {
+    if written.is_too_early() {
+        let of = if *to == DataType::Date32 { "date" } else { "timestamp" };
+        let text = format!("{of} out of range: \"{text}\"");
+        return Err(DataFusionError::External(Box::new(QueryError::other("22008", text))));
+    }
+    let clock = lit(ScalarValue::TimestampMicrosecond(Some(written.microseconds()), None));
+    Ok(match to {
+        DataType::Date32 => lit(ScalarValue::Date32(Some(written.days))),
+        DataType::Timestamp(_, Some(of_type)) => {
+            let session = config.execution.time_zone.as_deref().unwrap_or(of_type);
+            let zone = written.zone.as_deref().unwrap_or(session);
+            cast(in_zone().call(vec![lit(zone), clock]), to.clone())
+        }
+        to => cast(clock, to.clone()),
+    })
 }
 
 /// Returns whether something else than a zone follows a date and a time in digits.
@@ -120,11 +145,6 @@ fn value(text: &str, to: &DataType, config: &ConfigOptions) -> Option<Expr> {
         return value(&other, to, config).or_else(|| Some(cast(lit(other), to.clone())));
     }
     let now = || now(config).call(vec![]);
-    if let DataType::Timestamp(..) | DataType::Date32 = to
-        && let Some(other) = year_first(text)
-    {
-        return value(&other, to, config).or_else(|| Some(cast(lit(other), to.clone())));
-    }
     match to {
         // It is a time on the session's clocks, which may skip or repeat it.
         DataType::Timestamp(unit, Some(zone)) if is_local(text) => {
@@ -188,48 +208,6 @@ fn word(text: &str) -> Option<Word> {
         "yesterday" => Word::Day(-1),
         _ => Word::Text(in_full(text)?),
     })
-}
-
-/// A time whose date has another order, in the order of ISO 8601: `Jan 5, 2024`, `5 January 2024`, `1/5/2024`, which is
-/// a day of January. `None` for other texts.
-fn year_first(text: &str) -> Option<String> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let between = |c: char| matches!(c, ' ' | ',' | '-' | '/');
-    let (mut words, mut rest) = ([""; 3], text.trim());
-    for word in &mut words {
-        let end = rest.find(between).unwrap_or(rest.len());
-        (*word, rest) = (&rest[..end], rest[end..].trim_start_matches(between));
-    }
-    let [first, second, year] = words;
-    let number = |word: &str| word.parse::<u32>().ok().filter(|of| word.len() <= 2 && (1..=31).contains(of));
-    let name = |word: &str| {
-        let word = word.to_ascii_lowercase();
-        let month = MONTHS.iter().position(|month| word.len() >= 3 && month.starts_with(&word))?;
-        u32::try_from(month + 1).ok()
-    };
-    let (month, day) = match (name(first), name(second)) {
-        (Some(month), None) => (month, number(second)?),
-        (None, Some(month)) => (month, number(first)?),
-        (None, None) if text.contains('/') => (number(first)?, number(second)?),
-        _ => return None,
-    };
-    if year.len() != 4 || !year.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    Some(format!("{year}-{month:02}-{day:02} {rest}").trim_end().to_owned())
 }
 
 /// A time with its seconds and a date with all its digits: `2024-3-9 17:05` becomes `2024-03-09 17:05:00`. `None` if
@@ -337,23 +315,6 @@ pub(super) fn elements(text: &str) -> Option<Vec<Option<String>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_read_in_any_order() {
-        for (text, other) in [
-            ("Jan 5, 2024", Some("2024-01-05")),
-            ("5 January 2024 10:00", Some("2024-01-05 10:00")),
-            ("05-Mar-2024", Some("2024-03-05")),
-            ("01/05/2024", Some("2024-01-05")),
-            ("2024-01-05", None),
-            ("2024/01/05", None),
-            ("Ja 5, 2024", None),
-            ("1-5-2024", None),
-            ("epoch", None),
-        ] {
-            assert_eq!(year_first(text).as_deref(), other, "{text}");
-        }
-    }
 
     #[test]
     fn times_in_halves_of_the_day_are_read() {

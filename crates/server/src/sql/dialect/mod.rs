@@ -11,6 +11,7 @@
 //! | `lateral` | names of columns of subqueries with LATERAL |
 //! | `refused` | clauses that PostgreSQL refuses |
 //! | `literals` | texts that are cast to times: 'now', 'epoch', times without seconds; lists in braces |
+//! | `dates` | dates and times in other forms than that of ISO 8601 |
 //! | `infinite` | infinite times in comparisons |
 //! | `rows` | functions that return rows |
 //! | `json` | functions that make JSON |
@@ -46,6 +47,7 @@ mod casts;
 mod chosen;
 mod constants;
 mod date_sums;
+mod dates;
 mod each;
 mod fetch;
 mod forms;
