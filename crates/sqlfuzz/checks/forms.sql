@@ -186,6 +186,19 @@ SELECT '{"a": {"b": [1,2]}}'::jsonb #>> '{a,b,0}', '{"a":1}'::json->>'a'
 SELECT jsonb_path_query('{"a":[1,2]}', '$.a[*]')
 SELECT '{"a":1}'::jsonb @> '{"a":1}'::jsonb, '{"a":1}'::jsonb ? 'a'
 SELECT jsonb_set('{"a":1}', '{a}', '2')
+SELECT jsonb_set('{"a":1}', '{a,b}', '2'), jsonb_set('[1]', '{0,b}', '2')
+SELECT jsonb_set('1', '{a}', '2')
+SELECT jsonb_insert('{"a": [0,1,2]}', '{a, 1}', '"new"'), jsonb_insert('{"a": [0,1,2]}', '{a, 1}', '"new"', true), jsonb_insert('[1]', '{-5}', '9'), jsonb_insert('{"a":1}', '{}', '9'), jsonb_insert('{"a":1}', '{b,c}', '9')
+SELECT jsonb_insert(j, ARRAY['b'], '[2]') FROM (VALUES ('{"a":1}'::jsonb), (NULL)) t(j)
+SELECT jsonb_insert('{"a":1}', '{a}', '2')
+SELECT '["a",{"b":1}]'::jsonb #- '{1,b}', '[1,2]'::jsonb #- '{-1}', jsonb_delete_path('{"a":1}', '{b}'), j #- '{a}' FROM (VALUES ('{"a":1}'::jsonb)) t(j)
+SELECT '1'::jsonb #- '{a}'
+SELECT json_strip_nulls('{"b":[1,null,{"c":null}], "a" : "x\u0041"}'), json_strip_nulls(' [ 1, null ] '), json_strip_nulls(j) FROM (VALUES ('{"a":{"b":null}, "a" : 1.50}'::json)) t(j)
+SELECT json_object('{a,1,b,"def",c,3.5}'), jsonb_object('{a,1,b,NULL}'), json_object('{a,b}', '{1,2}'), json_object('{}'), json_object(a, a) FROM (VALUES (ARRAY['a','b'])) t(a)
+SELECT json_object('{a}')
+SELECT json_object('{a,b}', '{1}')
+SELECT json_object('{NULL,b}')
+SELECT jsonb_contained('{"a":1}', '{"a":1,"b":2}'), jsonb_exists('{"a":1}', 'a'), jsonb_exists_any('{"a":1}', ARRAY['b','a'])
 SELECT * FROM json_each('{"a":1}')
 SELECT * FROM jsonb_to_recordset('[{"a":1}]') AS t(a int)
 SELECT CASE WHEN true THEN 1 ELSE 2.5 END

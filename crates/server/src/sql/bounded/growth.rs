@@ -71,6 +71,8 @@ pub(super) fn growth(name: &str) -> Option<Growth> {
         | "jsonb_extract_path_text"
         | "jsonb_concat"
         | "jsonb_delete"
+        | "jsonb_delete_path"
+        | "jsonb_insert"
         | "jsonb_set"
         | "jsonb_strip_nulls" => Growth::Jsonb,
         "jsonb_pretty" => Growth::PrettyJsonb,
@@ -78,9 +80,8 @@ pub(super) fn growth(name: &str) -> Option<Growth> {
         "concat" | "concat_ws" | "make_array" | "array_append" | "array_prepend" | "array_concat"
         | "array_union" | "struct" | "named_struct" | "map" | "format" | "overlay" | "arrays_zip"
         | "to_json" | "to_jsonb" | "json_build_object" | "jsonb_build_object" | "json_build_array"
-        | "jsonb_build_array" | "json_of_list" | "jsonb_of_list" | "json_of_lists" | "jsonb_of_lists" => {
-            Growth::Sum
-        }
+        | "jsonb_build_array" | "json_object" | "jsonb_object" | "json_of_list" | "jsonb_of_list"
+        | "json_of_lists" | "jsonb_of_lists" => Growth::Sum,
         "substr"
         | "substring"
         | "left"
@@ -105,7 +106,8 @@ pub(super) fn growth(name: &str) -> Option<Growth> {
         | "#>"
         | "#>>"
         | "json_extract_path"
-        | "json_extract_path_text" => Growth::Constant,
+        | "json_extract_path_text"
+        | "json_strip_nulls" => Growth::Constant,
         _ => return None,
     })
 }

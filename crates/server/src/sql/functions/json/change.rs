@@ -1,5 +1,5 @@
-//! Changes and tests of whole jsonb values: `@>`, `||`, `-`, `jsonb_set`, `jsonb_strip_nulls`, `jsonb_pretty`, and
-//! `json_object_agg`, which makes an object of two lists.
+//! Changes and tests of whole jsonb values: `@>`, `||`, `-`, `#-`, `jsonb_set`, `jsonb_insert`, `jsonb_strip_nulls`,
+//! `jsonb_pretty`, and `json_object` and `json_object_agg`, which make objects of lists.
 //!
 //! Arguments are brought into the form of jsonb first, so equal values have equal texts but for numbers. Deep values, and
 //! comparisons of many objects with many, are errors: they would take more stack, or more time, than a statement should.
@@ -32,9 +32,28 @@ const COMPARISONS_MAX: usize = 100_000;
 pub(super) const CONTAINS: Function =
     Function { name: "jsonb_contains", takes: two_texts, gives: |_| DataType::Boolean, compute: contained };
 
+/// `#-`.
+pub(super) const DELETE_PATH: Function =
+    Function { name: "jsonb_delete_path", takes: text_and_path, gives: TEXT, compute: deleted_at };
+
 /// The functions.
-pub(super) const FUNCTIONS: [Function; 8] = [
+pub(super) const FUNCTIONS: [Function; 14] = [
     CONTAINS,
+    DELETE_PATH,
+    Function {
+        name: "jsonb_contained",
+        takes: two_texts,
+        gives: |_| DataType::Boolean,
+        compute: |args| {
+            let mut args = args.clone();
+            args.args.swap(0, 1);
+            contained(&args)
+        },
+    },
+    Function { name: "jsonb_insert", takes: set_types, gives: TEXT, compute: inserted },
+    Function { name: "json_strip_nulls", takes: one_text, gives: TEXT, compute: written_without_nulls },
+    Function { name: "json_object", takes: lists, gives: TEXT, compute: |args| of_texts(args, false) },
+    Function { name: "jsonb_object", takes: lists, gives: TEXT, compute: |args| of_texts(args, true) },
     Function { name: "jsonb_concat", takes: two_texts, gives: TEXT, compute: concatenated },
     Function { name: "jsonb_delete", takes: text_and_part, gives: TEXT, compute: deleted },
     Function { name: "jsonb_set", takes: set_types, gives: TEXT, compute: set },
@@ -88,7 +107,32 @@ fn set_types(types: &[DataType]) -> Result<Vec<DataType>> {
                 .chain(rest.iter().map(|_| DataType::Boolean))
                 .collect())
         }
-        _ => plan_err!("jsonb_set() takes a jsonb, a path, a jsonb, and whether to create what is missing"),
+        _ => plan_err!(
+            "this function takes a jsonb, a path, a jsonb, and whether to create or to insert behind"
+        ),
+    }
+}
+
+fn text_and_path(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [of, path] if is_text(of) => {
+            Ok([vec![DataType::Utf8View], lists(std::slice::from_ref(path))?].concat())
+        }
+        _ => plan_err!("this function takes a jsonb and a path"),
+    }
+}
+
+/// One or two lists of texts.
+fn lists(types: &[DataType]) -> Result<Vec<DataType>> {
+    let is_list = |of: &DataType| match of {
+        DataType::List(of) => is_text(of.data_type()),
+        of => is_text(of),
+    };
+    match types {
+        [_] | [_, _] if types.iter().all(is_list) => {
+            Ok(vec![DataType::new_list(DataType::Utf8, true); types.len()])
+        }
+        _ => plan_err!("this function takes one or two arrays of texts"),
     }
 }
 
@@ -277,39 +321,86 @@ fn deleted(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
+/// A change of the part at the end of a path.
+#[derive(Clone, Copy)]
+enum Change<'a> {
+    /// Another value. `creates`: also where there is none.
+    Set {
+        new: &'a str,
+        creates: bool,
+    },
+    /// A new member, or a new element before another one, or behind it.
+    Insert {
+        new: &'a str,
+        behind: bool,
+    },
+    Delete,
+}
+
 fn set(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    changed_at(args, true, |new, creates| Change::Set { new, creates })
+}
+
+fn inserted(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    changed_at(args, false, |new, behind| Change::Insert { new, behind })
+}
+
+/// Changes of each row by a value and by a truth value, which is `usual` if it is not given.
+fn changed_at(
+    args: &ScalarFunctionArgs,
+    usual: bool,
+    change: for<'a> fn(&'a str, bool) -> Change<'a>,
+) -> Result<ColumnarValue> {
     let (texts, paths, new) =
         (Texts::of(&args.args[0])?, Lists::of(&args.args[1])?, Texts::of(&args.args[2])?);
-    let creates = match args.args.get(3) {
-        Some(creates) => Some(creates.to_array(args.number_rows)?),
+    let flags = match args.args.get(3) {
+        Some(flags) => Some(flags.to_array(args.number_rows)?),
         None => None,
     };
     rows(args.number_rows, |row| {
         let (Some(text), Some(path), Some(new)) = (texts.get(row), paths.get(row), new.get(row)) else {
             return Ok(None);
         };
-        let Some(path) = path.into_iter().collect::<Option<Vec<_>>>() else {
-            return exec_err!("path element is null");
+        let flag = match &flags {
+            Some(flags) if flags.is_null(row) => return Ok(None),
+            Some(flags) => flags.as_boolean().value(row),
+            None => usual,
         };
-        let creates = match &creates {
-            Some(creates) if creates.is_null(row) => return Ok(None),
-            Some(creates) => creates.as_boolean().value(row),
-            None => true,
-        };
-        replaced(&read(text)?, &path, &read(new)?, creates).map(Some)
+        along(text, path, change(&read(new)?, flag)).map(Some)
     })
 }
 
-/// The value with another part at the end of a path.
-fn replaced(text: &str, path: &[&str], new: &str, creates: bool) -> Result<String> {
+fn deleted_at(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (texts, paths) = (Texts::of(&args.args[0])?, Lists::of(&args.args[1])?);
+    rows(args.number_rows, |row| {
+        let at = texts.get(row).zip(paths.get(row));
+        at.map(|(text, path)| along(text, path, Change::Delete)).transpose()
+    })
+}
+
+/// The value with a change at the end of a path.
+fn along(text: &str, path: Vec<Option<&str>>, change: Change<'_>) -> Result<String> {
+    let Some(path) = path.into_iter().collect::<Option<Vec<_>>>() else {
+        return exec_err!("path element is null");
+    };
+    let text = read(text)?;
+    if !is_nested(&text) {
+        let verb = if matches!(change, Change::Delete) { "delete" } else { "set" };
+        return Err(wrong(format!("cannot {verb} path in scalar")));
+    }
+    replaced(&text, &path, change)
+}
+
+fn wrong(text: String) -> DataFusionError {
+    DataFusionError::External(Box::new(QueryError::other("22023", text)))
+}
+
+/// The same for a value in the form of jsonb. A scalar within it has no parts to change.
+fn replaced(text: &str, path: &[&str], change: Change<'_>) -> Result<String> {
     let Some((step, rest)) = path.split_first() else { return Ok(text.to_owned()) };
     let (kind, mut of) = parts(text)?;
-    let (changed, name);
-    let inner = |old: &str| match rest {
-        [] => Ok(new.to_owned()),
-        rest => replaced(old, rest, new, creates),
-    };
-    match kind {
+    let name = serde_json::Value::from(*step).to_string();
+    let place = match kind {
         Kind::Object => {
             let mut place = None;
             for (at, (name, _)) in of.iter().enumerate() {
@@ -317,35 +408,94 @@ fn replaced(text: &str, path: &[&str], new: &str, creates: bool) -> Result<Strin
                     place = Some(at);
                 }
             }
-            name = serde_json::Value::from(*step).to_string();
-            match place {
-                Some(at) => {
-                    changed = inner(of[at].1)?;
-                    of[at].1 = &changed;
-                }
-                None if creates && rest.is_empty() => of.push((Some(&name), new)),
-                None => {}
-            }
-            joined(kind, &of)
+            place.ok_or(of.len())
         }
         Kind::Array => {
             let Ok(at) = step.parse::<i64>() else {
                 return exec_err!("path element at position 1 is not an integer: \"{step}\"");
             };
-            let place = if at < 0 { at + of.len() as i64 } else { at };
-            match usize::try_from(place).ok().filter(|at| *at < of.len()) {
-                Some(at) => {
-                    changed = inner(of[at].1)?;
-                    of[at].1 = &changed;
-                }
-                None if creates && rest.is_empty() && place < 0 => of.insert(0, (None, new)),
-                None if creates && rest.is_empty() => of.push((None, new)),
-                None => {}
-            }
-            joined(kind, &of)
+            let at = if at < 0 { at + of.len() as i64 } else { at };
+            let end = if at < 0 { 0 } else { of.len() };
+            usize::try_from(at).ok().filter(|at| *at < of.len()).ok_or(end)
         }
-        _ => exec_err!("cannot set path in scalar"),
+        _ => return Ok(text.to_owned()),
+    };
+    let name = (kind == Kind::Object).then_some(name.as_str());
+    let inner;
+    match (place, change) {
+        (Ok(at), change) if !rest.is_empty() => {
+            inner = replaced(of[at].1, rest, change)?;
+            of[at].1 = &inner;
+        }
+        (Err(_), _) if !rest.is_empty() => {}
+        (Ok(at), Change::Set { new, .. }) => of[at].1 = new,
+        (Ok(_), Change::Insert { .. }) if kind == Kind::Object => {
+            return Err(wrong("cannot replace existing key".to_owned()));
+        }
+        (Ok(at), Change::Insert { new, behind }) => of.insert(at + usize::from(behind), (None, new)),
+        (Ok(at), Change::Delete) => {
+            of.remove(at);
+        }
+        (Err(end), Change::Set { new, creates: true } | Change::Insert { new, .. }) => {
+            of.insert(end, (name, new));
+        }
+        (Err(_), _) => {}
     }
+    joined(kind, &of)
+}
+
+/// JSON without members that are null, as it is written but for spaces.
+fn written_without_nulls(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn without(text: &str) -> Result<String> {
+        let quoted = |written: &str| -> Result<String> {
+            Ok(serde_json::Value::from(unescaped(written)?.into_owned()).to_string())
+        };
+        let (kind, of) = parts(text)?;
+        let mut written = Vec::new();
+        for (name, value) in of {
+            match name {
+                Some(_) if value == "null" => {}
+                Some(name) => written.push(format!("{}:{}", quoted(name)?, without(value)?)),
+                None => written.push(without(value)?),
+            }
+        }
+        let written = written.join(",");
+        match kind {
+            Kind::Object => Ok(format!("{{{written}}}")),
+            Kind::Array => Ok(format!("[{written}]")),
+            Kind::String => quoted(text.trim()),
+            _ => Ok(text.trim().to_owned()),
+        }
+    }
+    let texts = Texts::of(&args.args[0])?;
+    rows(args.number_rows, |row| {
+        let Some(text) = texts.get(row) else { return Ok(None) };
+        read(text)?;
+        without(text).map(Some)
+    })
+}
+
+/// Objects of the texts in one list of names and values, or in a list of names and one of values.
+fn of_texts(args: &ScalarFunctionArgs, binary: bool) -> Result<ColumnarValue> {
+    let lists = args.args.iter().map(Lists::of).collect::<Result<Vec<_>>>()?;
+    let quoted = |text: Option<&str>| text.map(|text| serde_json::Value::from(text).to_string());
+    let fail = |text: &str| Err(DataFusionError::External(Box::new(QueryError::other("2202E", text))));
+    rows(args.number_rows, |row| {
+        let lists = lists.iter().map(|list| list.get(row)).collect::<Option<Vec<_>>>();
+        let pairs: Vec<_> = match lists.as_deref() {
+            Some([both]) if both.len().is_multiple_of(2) => {
+                both.chunks_exact(2).map(|pair| (quoted(pair[0]), quoted(pair[1]))).collect()
+            }
+            Some([_]) => return fail("array must have even number of elements"),
+            Some([names, values]) if names.len() == values.len() => {
+                names.iter().zip(values).map(|(name, value)| (quoted(*name), quoted(*value))).collect()
+            }
+            Some(_) => return fail("mismatched array dimensions"),
+            None => return Ok(None),
+        };
+        let json = object(pairs.iter().map(|(name, value)| (name.as_deref(), value.as_deref())))?;
+        if binary { normal(&json).map(Some) } else { Ok(Some(json)) }
+    })
 }
 
 /// The value without members that are null.
@@ -465,8 +615,26 @@ mod tests {
             ("[1, 2]", &["5"], "[1, 2, 9]"),
             ("[1, 2]", &["-5"], "[9, 1, 2]"),
         ] {
-            assert_eq!(replaced(text, path, "9", true).unwrap(), set, "{text} {path:?}");
+            let change = Change::Set { new: "9", creates: true };
+            assert_eq!(replaced(text, path, change).unwrap(), set, "{text} {path:?}");
         }
-        assert!(replaced("1", &["a"], "9", true).is_err() && replaced("[1]", &["a"], "9", true).is_err());
+        for (text, path, behind, inserted) in [
+            (r#"{"a": 1}"#, &["b"][..], false, r#"{"a": 1, "b": 9}"#),
+            ("[1, 2]", &["1"], false, "[1, 9, 2]"),
+            ("[1, 2]", &["-1"], true, "[1, 2, 9]"),
+            ("[1]", &["-5"], false, "[9, 1]"),
+        ] {
+            let change = Change::Insert { new: "9", behind };
+            assert_eq!(replaced(text, path, change).unwrap(), inserted, "{text} {path:?}");
+        }
+        for (text, path, rest) in [
+            (r#"["a", {"b": 1}]"#, &["1", "b"][..], r#"["a", {}]"#),
+            ("[1, 2]", &["-1"], "[1]"),
+            (r#"{"a": 1}"#, &["a", "b"], r#"{"a": 1}"#),
+        ] {
+            assert_eq!(replaced(text, path, Change::Delete).unwrap(), rest, "{text} {path:?}");
+        }
+        assert!(replaced("[1]", &["a"], Change::Delete).is_err());
+        assert!(along("1", vec![Some("a")], Change::Delete).is_err());
     }
 }

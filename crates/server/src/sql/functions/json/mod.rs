@@ -57,7 +57,7 @@ const fn along_steps(name: &'static str, compute: Compute) -> Function {
 }
 
 /// The functions with names.
-const FUNCTIONS: [Function; 12] = [
+const FUNCTIONS: [Function; 15] = [
     of_text("json", TEXT, checked),
     of_text("jsonb", TEXT, normalized),
     // A part of JSON needs no check.
@@ -67,6 +67,9 @@ const FUNCTIONS: [Function; 12] = [
     of_text("jsonb_typeof", TEXT, kinds),
     of_text("json_array_length", INTEGER, array_lengths),
     of_text("jsonb_array_length", INTEGER, array_lengths),
+    Function { name: "jsonb_exists", takes: two_texts, gives: BOOLEAN, compute: has_one },
+    Function { name: "jsonb_exists_any", takes: text_and_list, gives: BOOLEAN, compute: has_any },
+    Function { name: "jsonb_exists_all", takes: text_and_list, gives: BOOLEAN, compute: has_all },
     along_steps("json_extract_path", |args| at_steps(args, Form::Written)),
     along_steps("json_extract_path_text", |args| at_steps(args, Form::Meant)),
     along_steps("jsonb_extract_path", |args| at_steps(args, Form::Jsonb)),
@@ -100,8 +103,9 @@ pub(super) fn part(of: &str) -> ScalarUDF {
 /// The type of a function's texts, if they are JSON.
 fn type_of(name: &str) -> Option<&'static str> {
     let is_text = ["_text", "typeof", "pretty"].iter().any(|end| name.ends_with(end));
+    let is_test = ["jsonb_contain", "jsonb_exists"].iter().any(|begin| name.starts_with(begin));
     match name {
-        _ if is_text => None,
+        _ if is_text || is_test => None,
         name if name.starts_with("jsonb") || name == "to_jsonb" => Some("jsonb"),
         _ => Some("json"),
     }
@@ -111,6 +115,10 @@ fn type_of(name: &str) -> Option<&'static str> {
 pub(super) fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
     if let Some(changed) = change::planned(expr, schema) {
         return Ok(Some(changed));
+    }
+    if expr.op == BinaryOperator::HashMinus {
+        let args = vec![text(&expr.left), texts(&expr.right)?];
+        return Ok(Some(change::DELETE_PATH.immutable_of("jsonb").call(args)));
     }
     let member = |name, compute| Function { name, takes: text_and_key, gives: TEXT, compute };
     let at_path = |name, compute| Function { name, takes: text_and_list, gives: TEXT, compute };
