@@ -78,6 +78,10 @@ SELECT a.x, count(b), json_agg(b) FILTER (WHERE b.x IS NOT NULL) FROM (VALUES (1
 SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) FROM (VALUES (1),(2),(3)) t(x)
 SELECT sum(x) OVER (ORDER BY x GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES (1),(2),(3)) t(x)
 SELECT nth_value(x,2) OVER (ORDER BY x) FROM (VALUES (1),(2),(3)) t(x)
+SELECT nth_value(x, 0) OVER (ORDER BY x) FROM (VALUES (1)) t(x)
+SELECT nth_value(x, -1) OVER (ORDER BY x) FROM (VALUES (1)) t(x)
+SELECT ntile(0) OVER (ORDER BY x) FROM (VALUES (1)) t(x)
+SELECT count() OVER () FROM (VALUES (1)) t(x)
 -- refused
 SELECT sum(x) FROM (VALUES (9223372036854775807),(1)) t(x)
 SELECT overlay('abcdef' placing 'XX' from 2 for 3)

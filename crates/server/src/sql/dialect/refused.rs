@@ -51,7 +51,8 @@ impl Visitor for Refused {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<QueryError> {
         match expr {
             Expr::Function(function) => {
-                count(function).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+                let checked = count(function).and_then(|()| places(function));
+                checked.map_or_else(ControlFlow::Break, ControlFlow::Continue)
             }
             Expr::InSubquery { expr: row, .. } => {
                 beside_subquery(row).map_or_else(ControlFlow::Break, ControlFlow::Continue)
@@ -314,10 +315,36 @@ fn count(function: &Function) -> Result<(), QueryError> {
             let text = "function count takes one argument: count a row of them, count((a, b))";
             Err(QueryError::other("42883", text))
         }
+        [] => {
+            let text = "count(*) must be used to call a parameterless aggregate function";
+            Err(QueryError::other("42809", text))
+        }
         [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] if is_distinct => {
             Err(QueryError::other("42601", "DISTINCT needs a column: write count(DISTINCT a)"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Constant places of rows that are not positive.
+fn places(function: &Function) -> Result<(), QueryError> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(()) };
+    let name = unquoted(&function.name);
+    let (at, sqlstate) = match name.as_str() {
+        "nth_value" => (1, "22016"),
+        "ntile" => (0, "22014"),
+        _ => return Ok(()),
+    };
+    let is_positive = match list.args.get(at) {
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(place))) => match place {
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => position(expr).is_none(),
+            place => position(place) != Some(0),
+        },
+        _ => true,
+    };
+    match is_positive {
+        true => Ok(()),
+        false => Err(QueryError::other(sqlstate, format!("argument of {name} must be greater than zero"))),
     }
 }
 
@@ -341,6 +368,11 @@ mod tests {
             ("SELECT a FROM t WHERE rank() OVER () = 1", Some("42P20")),
             ("SELECT a FROM t JOIN u", Some("42601")),
             ("SELECT count(a, b) FROM t", Some("42883")),
+            ("SELECT count() OVER () FROM t", Some("42809")),
+            ("SELECT nth_value(a, 0) OVER (ORDER BY a) FROM t", Some("22016")),
+            ("SELECT nth_value(a, -1) OVER (ORDER BY a), nth_value(a, 1) OVER () FROM t", Some("22016")),
+            ("SELECT ntile(0) OVER (ORDER BY a) FROM t", Some("22014")),
+            ("SELECT nth_value(a, 2) OVER (ORDER BY a), ntile(b) OVER (ORDER BY a) FROM t", None),
             ("SELECT a AS x, a AS x FROM t GROUP BY 1, a || 'b' ORDER BY x, 1, $1", None),
             ("SELECT *, a FROM t, u CROSS JOIN v WHERE a IN (SELECT rank() OVER () FROM w) ORDER BY 7", None),
         ] {
