@@ -34,6 +34,9 @@ SELECT date_trunc('decade', timestamp '2027-03-04')
 SELECT date_trunc('century', timestamp '2027-03-04')
 SELECT date_trunc('millennium', timestamp '2027-03-04')
 SELECT date_trunc('week', timestamp '2027-03-04')
+SELECT date_bin('15 minutes', timestamp '2020-02-11 15:44:17', timestamp '2001-01-01'), date_bin('2 days', x, timestamp '2001-01-01') FROM (VALUES (timestamp '2020-02-11 15:44:17')) t(x)
+SELECT date_bin('5 months'::interval, timestamp '2020-02-01 01:01:01', timestamp '2001-01-01')
+SELECT date_bin('-2 days'::interval, timestamp '1970-01-01 01:00:00', timestamp '1970-01-01 00:00:00')
 SELECT date_trunc('milliseconds', timestamp '2027-03-04 01:02:03.456789')
 -- refused
 SELECT date_trunc('hour', interval '3 days 02:47:33')
@@ -56,6 +59,11 @@ SELECT 1e308::float8 * 10
 SELECT acos(2.0)
 SELECT asin(2)
 SELECT mod(5,0)
+SELECT gcd(-4, 6), lcm(-4, 6), lcm(0, 5), gcd(12.5, 5), gcd(x, y), lcm(x, y) FROM (VALUES (12::int, 18::int), (NULL, 2)) t(x, y)
+SELECT gcd((-2147483648)::int4, 0::int4)
+SELECT lcm(2147483647::int4, 2147483646::int4)
+SELECT gcd((-9223372036854775808)::int8, 0::int8)
+SELECT log(0.0, 12.34)
 SELECT 5 % 0
 SELECT 5.5 % 0
 SELECT row_to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t

@@ -79,7 +79,8 @@ impl Kind {
             (Kind::Power, [base, _]) => *base != 0.0,
             _ => false,
         };
-        if result == 0.0 {
+        // The base of a logarithm may be zero.
+        if result == 0.0 && !(self == Kind::Logarithm && of.contains(&0.0)) {
             return too_small.then(|| external("22003", "value out of range: underflow"));
         }
         let (sqlstate, text) = match (self, of) {

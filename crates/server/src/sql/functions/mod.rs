@@ -6,10 +6,12 @@
 //! | `any` | comparisons of a value with any or all elements of an array |
 //! | `arrays` | operators of arrays; `array_remove`; arrays read from texts |
 //! | `average` | the average of decimals |
+//! | `bins` | times in bins of one length |
 //! | `buckets` | the part of a range that has a value; integer quotients |
 //! | `bytes` | bytes as text, single bytes and bits |
 //! | `cancel` | a stopped statement |
 //! | `declared` | short declarations of functions |
+//! | `divisors` | `gcd` and `lcm` |
 //! | `domain` | errors of functions outside of their domain; quotients of floating-point numbers |
 //! | `interval` | an interval times a number |
 //! | `joined` | texts joined to one |
@@ -43,11 +45,13 @@ mod answer;
 mod any;
 mod arrays;
 mod average;
+mod bins;
 mod buckets;
 mod bytes;
 mod cancel;
 mod clock;
 mod declared;
+mod divisors;
 mod domain;
 mod interval;
 mod joined;
@@ -212,9 +216,11 @@ pub(crate) fn register(context: &SessionContext) {
     }
     arrays::register(context);
     average::register(context);
+    bins::register(context);
     buckets::register(context);
     bytes::register(context);
     clock::register(context);
+    divisors::register(context);
     domain::register(context);
     joined::register(context);
     json::register(context);
