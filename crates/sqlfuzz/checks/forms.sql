@@ -174,6 +174,8 @@ SELECT timestamp 'epoch'
 SELECT date 'tomorrow' - date 'today'
 SELECT interval '1 year 2 mons' * 2
 SELECT interval '1 day' / 2
+SELECT interval '1:02:03.5' hour to second, interval '1 2:03' day to minute, interval '1 2:03:04' day to second, interval '2:03' minute to second, interval '1 2' day to hour, interval '1 2:03' hour to minute, interval '2:03' hour to second
+SELECT x + interval '2:03' minute to second FROM (VALUES (timestamp '2020-01-01')) t(x)
 SELECT time '13:00' + interval '1 hour'
 SELECT (timestamp '2020-01-01', timestamp '2020-02-01') OVERLAPS (timestamp '2020-01-15', timestamp '2020-03-01')
 SELECT round(2.5), round(-2.5), round(2.5::float8), round(1.005, 2)

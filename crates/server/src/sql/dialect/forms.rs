@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::calls::{as_number, called, like, word};
-use super::interval::{in_words, interval};
+use super::interval::{in_fields, in_words, interval};
 use super::{arrays, casts, fetch, operators, ordered_lists, rows, sample};
 use crate::sql::QueryError;
 use crate::sql::ast::{binary, call, cast, has_parameter, is_outer, is_parameter, literal, nested, text};
@@ -361,6 +361,9 @@ fn replaced(expr: &mut Expr) -> Result<Option<Expr>, QueryError> {
             last_field: Some(DateTimeField::Month),
             ..
         }) => text(value).and_then(years_and_months).map(|words| interval(&words)),
+        Expr::Interval(Interval { value, leading_field: Some(first), last_field: Some(last), .. }) => {
+            text(value).and_then(|text| in_fields(text, first, last)).map(|words| interval(&words))
+        }
         Expr::Interval(Interval { value, leading_field: None, .. }) => {
             if let Some(words) = text(value).and_then(in_words) {
                 **value = literal(words);

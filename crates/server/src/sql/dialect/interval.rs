@@ -1,7 +1,7 @@
 //! Intervals in PostgreSQL's input forms: with a clock (`1 day 02:30:00`), backwards (`1 day ago`), in ISO 8601
 //! (`P1DT2H`).
 
-use datafusion::sql::sqlparser::ast::{Expr, Interval};
+use datafusion::sql::sqlparser::ast::{DateTimeField, Expr, Interval};
 
 use crate::sql::ast::literal;
 
@@ -65,6 +65,32 @@ pub(crate) fn in_words(text: &str) -> Option<String> {
     Some(if backwards { turned(&text) } else { text })
 }
 
+/// An interval of the fields from a first one to a last one (`'1 02:30' DAY TO MINUTE`), with words or a clock. `None` for texts
+/// with other fields.
+pub(super) fn in_fields(text: &str, first: &DateTimeField, last: &DateTimeField) -> Option<String> {
+    use DateTimeField::{Day, Hour, Minute, Second};
+    let (day, rest) = match text.trim().split_once(' ') {
+        Some((day, rest)) => (Some(day), rest.trim()),
+        None => (None, text.trim()),
+    };
+    let is_number = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_digit()) && part.chars().all(|c| c.is_ascii_digit() || c == '.')
+    };
+    let parts: Vec<&str> = rest.split(':').collect();
+    if !day.into_iter().chain(parts.iter().copied()).all(is_number) {
+        return None;
+    }
+    let clock = match (first, last, &parts[..]) {
+        (Day, Hour, [hours]) => format!("{hours} hours"),
+        (Minute, Second, [minutes, seconds]) if day.is_none() && minutes.len() <= 2 && **minutes < "60" => {
+            format!("{minutes} minutes {seconds} seconds")
+        }
+        (Day | Hour, Minute, [_, _]) | (Day | Hour, Second, [_, _] | [_, _, _]) => rest.to_owned(),
+        _ => return None,
+    };
+    Some(day.map_or_else(|| clock.clone(), |day| format!("{day} days {clock}")))
+}
+
 /// Hours, minutes and seconds of `-02:30:00.5`.
 fn clock(word: &str) -> Option<String> {
     let (sign, digits) = match word.strip_prefix('-') {
@@ -120,7 +146,23 @@ fn iso(rest: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::in_words;
+    use super::{DateTimeField, in_fields, in_words};
+
+    #[test]
+    fn fields_become_words() {
+        use DateTimeField::{Day, Hour, Minute, Second};
+        for (text, first, last, words) in [
+            ("1:02:03", Hour, Second, Some("1:02:03")),
+            ("1 2:03", Day, Minute, Some("1 days 2:03")),
+            ("1 2", Day, Hour, Some("1 days 2 hours")),
+            ("2:03", Minute, Second, Some("2 minutes 03 seconds")),
+            ("100:00", Minute, Second, None),
+            ("1:02:03", Hour, Minute, None),
+            ("1 day", Day, Hour, None),
+        ] {
+            assert_eq!(in_fields(text, &first, &last).as_deref(), words, "{text}");
+        }
+    }
 
     #[test]
     fn intervals_become_words() {
