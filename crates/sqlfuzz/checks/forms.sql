@@ -290,6 +290,7 @@ SELECT d FROM (VALUES (date '2020-01-01')) t(d) WHERE d + interval '1 hour' > d
 SELECT position('' in 'abc'), octet_length('é'), char_length('é'), bit_length('a')
 SELECT to_char(interval '3 hours', 'HH24:MI'), to_char(12, '999'), to_char(-12.5, 'S999D9')
 SELECT to_number('1,234.5', '9,999.9')
+SELECT to_number('5-', '99999MI'), to_number('5-', 'SG99'), to_number('5-', '99'), to_number('5-1', '999'), to_number('5-1', '99MI'), to_number(x, '999MI') FROM (VALUES ('5-'), ('+5-'), ('7')) t(x)
 SELECT array_to_json(ARRAY[1,2]), to_json(1), to_jsonb('a'::text)
 SELECT json_object_agg(k, v) FROM (VALUES ('a',1),('b',2)) t(k,v)
 SELECT jsonb_agg(x ORDER BY x DESC) FROM (VALUES (1),(2)) t(x)

@@ -216,7 +216,8 @@ impl Reader<'_> {
                     self.negative = Some(sign == '-');
                     self.skip();
                 }
-            } else if !is_read && !signed_word && !self.of.plus && !self.of.minus && matches!(c, '-' | '+') {
+            } else if !is_read && !signed_word && (self.of.plus || self.of.minus) && matches!(c, '-' | '+') {
+                // The sign of MI, PL and SG may come before further digits of the template.
                 self.negative = Some(c == '-');
             }
         }
@@ -246,6 +247,13 @@ mod tests {
             ("<7>", "9PR", -7, 0),
             ("17%", "99%", 17, 0),
             ("12-", "99MI", -12, 0),
+            ("5.01-", "FM9.999999MI", -5_010_000, 6),
+            ("5-", "SG99", -5, 0),
+            ("5-", "99", 5, 0),
+            ("5-1", "999", 51, 0),
+            ("5-1", "99MI", -5, 0),
+            ("+5-", "999MI", 5, 0),
+            ("5-+", "99SG", 5, 0),
             ("<1,234.5>", "9G999D9PR", -12_345, 1),
             ("12 34", "99 99", 1234, 0),
             (".5", "9.9", 5, 1),
