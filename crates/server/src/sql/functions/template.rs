@@ -5,6 +5,7 @@
 //! changed. `to_timestamp` of a number is the time so many seconds after 1970. Unknown parts of a template are an error, because using them as text would give wrong results. Templates
 //! that are columns are passed to the query engine unchanged.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, StringArray, TimestampMicrosecondArray};
@@ -141,18 +142,27 @@ fn missing(format: &str) -> (String, String) {
     (format, text)
 }
 
-/// Texts with another text at the end of each.
-fn with_end(texts: &ColumnarValue, end: &str) -> Result<ColumnarValue> {
-    let ended = |text: Option<&str>| text.map(|text| format!("{text}{end}"));
+/// The year at the beginning of a text as the calendar counts it, which has a year 0 before the year 1.
+fn with_year_zero(text: &str) -> Cow<'_, str> {
+    let Some(rest) = text.strip_prefix('-') else { return Cow::Borrowed(text) };
+    let (year, behind) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
+    match year.parse::<u32>() {
+        Ok(year @ 1..) => Cow::Owned(format!("-{:04}{behind}", year - 1)),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// Changes each text.
+fn changed(texts: &ColumnarValue, change: impl Fn(&str) -> String) -> Result<ColumnarValue> {
     Ok(match texts {
         ColumnarValue::Scalar(text) => ColumnarValue::Scalar(match text.try_as_str() {
-            Some(text) => ScalarValue::Utf8(ended(text)),
+            Some(text) => ScalarValue::Utf8(text.map(change)),
             None => text.clone(),
         }),
         ColumnarValue::Array(texts) if texts.data_type().is_string() => {
             let texts = cast(texts, &DataType::Utf8)?;
-            let ended = texts.as_string::<i32>().iter().map(ended).collect::<StringArray>();
-            ColumnarValue::Array(Arc::new(ended))
+            let changed = texts.as_string::<i32>().iter().map(|text| text.map(&change));
+            ColumnarValue::Array(Arc::new(changed.collect::<StringArray>()))
         }
         other => other.clone(),
     })
@@ -249,8 +259,12 @@ impl ScalarUDFImpl for Templated {
         {
             let format = translated(of_postgres)?;
             let (more, end) = missing(&format);
-            if !end.is_empty() {
-                *texts = with_end(texts, &end)?;
+            let begins_with_year = format.starts_with("%Y");
+            if begins_with_year || !end.is_empty() {
+                *texts = changed(texts, |text| match begins_with_year {
+                    true => format!("{}{end}", with_year_zero(text)),
+                    false => format!("{text}{end}"),
+                })?;
                 *template = ScalarValue::Utf8(Some(format + &more));
                 return self.inner.invoke_with_args(args);
             }
@@ -273,6 +287,19 @@ impl ScalarUDFImpl for Templated {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn years_before_christ_are_those_of_the_calendar() {
+        for (text, changed) in [
+            ("-44-02-01", "-0043-02-01"),
+            ("-0001", "-0000"),
+            ("2024-02-01", "2024-02-01"),
+            ("-x", "-x"),
+            ("-0", "-0"),
+        ] {
+            assert_eq!(with_year_zero(text), changed, "{text}");
+        }
+    }
 
     #[test]
     fn templates_are_those_of_postgres() {
