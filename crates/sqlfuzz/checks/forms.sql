@@ -64,6 +64,7 @@ SELECT gcd((-2147483648)::int4, 0::int4)
 SELECT lcm(2147483647::int4, 2147483646::int4)
 SELECT gcd((-9223372036854775808)::int8, 0::int8)
 SELECT log(0.0, 12.34)
+SELECT scale(1.10), min_scale(1.100), scale(5), min_scale(0.00), scale(x), min_scale(x) FROM (VALUES (1.10), (2.00), (NULL)) t(x)
 SELECT 5 % 0
 SELECT 5.5 % 0
 SELECT row_to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t

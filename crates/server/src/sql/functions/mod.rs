@@ -27,6 +27,7 @@
 //! | `pattern` | the part of a text that matches a pattern |
 //! | `privileges` | privileges of the user |
 //! | `records` | whole rows |
+//! | `scales` | `scale` and `min_scale` |
 //! | `server` | schemas, encodings and users; sizes |
 //! | `settings` | the variables of the session |
 //! | `sleep` | a wait |
@@ -66,6 +67,7 @@ mod own;
 mod pattern;
 mod privileges;
 mod records;
+mod scales;
 mod server;
 mod settings;
 mod sleep;
@@ -230,6 +232,7 @@ pub(crate) fn register(context: &SessionContext) {
     numeric::register(context);
     ordered::register(context);
     records::register(context);
+    scales::register(context);
     server::register(context);
     // The defaults. A session has its own.
     settings::udfs(&Arc::default()).into_iter().for_each(|function| context.register_udf(function));
