@@ -123,7 +123,10 @@ impl VisitorMut for Before {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         // The other rewrites take the rows of a subquery for an array. Arrays of catalogs may be text.
-        let is_array = matches!(&*expr, Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if array_subquery(right).is_some());
+        let is_array = match &*expr {
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => array_subquery(right).is_some(),
+            _ => false,
+        };
         if !(is_array && self.reads)
             && let Some(rows) = in_rows(expr)
         {
