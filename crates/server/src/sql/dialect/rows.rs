@@ -359,8 +359,8 @@ fn subquery(
     if numbered {
         // Numbers that are counted above the rows would depend on the order in which the rows arrive there.
         let lengths: Vec<String> = lists.iter().map(|list| format!("array_length({list})")).collect();
-        let longest = format!("coalesce(greatest({}), 0)", lengths.join(", "));
-        columns.push(format!("CAST(unnest(range(1, {longest} + 1)) AS BIGINT) AS ordinality"));
+        let longest = format!("CAST(coalesce(greatest({}), 0) AS BIGINT)", lengths.join(", "));
+        columns.push(format!("unnest(range(1, {longest} + 1)) AS ordinality"));
     }
     let sql = format!("SELECT {}", columns.join(", "));
     derived(&sql, alias)
