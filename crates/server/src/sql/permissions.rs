@@ -7,7 +7,7 @@
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, TableReference};
 use datafusion::execution::context::SQLOptions;
-use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
+use datafusion::logical_expr::{Expr, LogicalPlan, Statement, TableType};
 
 use super::QueryError;
 use super::visible::{DEFINITIONS, INFORMATION_SCHEMA, PUBLIC, sees_other};
@@ -28,8 +28,13 @@ const OWN_SETTINGS: [&str; 10] = [
     "datafusion.optimizer.",
 ];
 
-/// Checks that the role may run this plan.
-pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> std::result::Result<(), QueryError> {
+/// Checks that the role may run this plan. `is_own` tells whether a name without a schema is no table of the server: a
+/// function, or a relation of PostgreSQL's catalogs.
+pub(crate) fn check(
+    plan: &LogicalPlan,
+    role: &Role,
+    is_own: &dyn Fn(&str) -> bool,
+) -> std::result::Result<(), QueryError> {
     if role.admin {
         return Ok(());
     }
@@ -49,7 +54,7 @@ pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> std::result::Result<(), 
             LogicalPlan::Analyze(of) => &of.input,
             _ => return Ok(TreeNodeRecursion::Continue),
         };
-        hidden |= reads_hidden(inner, role)?;
+        hidden |= reads_hidden(inner, role, is_own)?;
         Ok(TreeNodeRecursion::Jump)
     });
     explained.map_err(QueryError::from)?;
@@ -90,11 +95,15 @@ pub(crate) fn check(plan: &LogicalPlan, role: &Role) -> std::result::Result<(), 
 }
 
 /// Returns true if the plan reads a table that the role does not see, as a view may.
-fn reads_hidden(plan: &LogicalPlan, role: &Role) -> Result<bool> {
+fn reads_hidden(plan: &LogicalPlan, role: &Role, is_own: &dyn Fn(&str) -> bool) -> Result<bool> {
     let mut hidden = false;
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
-            hidden |= !sees(role, &scan.table_name);
+            let name = &scan.table_name;
+            // WITH RECURSIVE reads its own rows under its name.
+            let is_recursive = || scan.source.table_type() == TableType::Temporary;
+            let is_no_table = || name.schema().is_none() && (is_recursive() || is_own(name.table()));
+            hidden |= !sees(role, name) && !is_no_table();
         }
         Ok(if hidden { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;

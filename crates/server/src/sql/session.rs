@@ -43,7 +43,7 @@ use super::tables::NotRenamed;
 use super::text::trace_parent;
 use super::turns::{Turn, Turns};
 use super::types::CatalogTypes;
-use super::visible::{Others, PUBLIC, others};
+use super::visible::{Others, PG_CATALOG, PUBLIC, others};
 use super::watched::watched;
 use super::work::Work;
 use super::{
@@ -656,7 +656,15 @@ impl Session {
     ///
     /// If a part of the plan is not allowed.
     pub fn check(&self, plan: &LogicalPlan) -> Result<(), QueryError> {
-        permissions::check(plan, &self.entry.user.role)
+        permissions::check(plan, &self.entry.user.role, &|name| self.is_own(name))
+    }
+
+    /// Returns whether a name in a plan is that of a function or of a relation of PostgreSQL's catalogs.
+    fn is_own(&self, name: &str) -> bool {
+        let database = self.context.copied_config().options().catalog.default_catalog.clone();
+        let of_catalog = || self.context.catalog(&database)?.schema(PG_CATALOG);
+        let is_own = || name.ends_with("()") || of_catalog().is_some_and(|of| of.table_exist(name));
+        self.base.tables.get(name).is_none() && is_own()
     }
 
     /// Plans and runs a statement.

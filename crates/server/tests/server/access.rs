@@ -103,6 +103,14 @@ async fn statements_do_not_leave_their_tables() {
             "{listing}: {names:?}"
         );
     }
+    for sql in [
+        "EXPLAIN SELECT * FROM t, generate_series(1, 3)",
+        "EXPLAIN SELECT * FROM pg_class",
+        "EXPLAIN WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
+    ] {
+        let plan = ann.query(sql, &[]).await;
+        assert!(plan.is_ok(), "{sql}: {plan:?}");
+    }
     assert!(
         !std::path::Path::new(&format!("{out}.csv")).exists()
             && !std::path::Path::new(&format!("{out}.parquet")).exists()
