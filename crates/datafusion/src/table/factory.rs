@@ -6,7 +6,7 @@ use std::sync::Arc;
 use coscan_upstream::boxed;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
-use datafusion::common::{Result, TableReference, ToDFSchema, plan_err};
+use datafusion::common::{DataFusionError, Result, TableReference, ToDFSchema, plan_err};
 use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig};
@@ -14,7 +14,7 @@ use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{CreateExternalTable, SortExpr};
-use datafusion::object_store::ObjectMeta;
+use datafusion::object_store::{Error as StoreError, ObjectMeta};
 
 use super::files::FilesTable;
 use super::format::ParquetFilesFactory;
@@ -97,9 +97,11 @@ pub(crate) async fn table_at(state: &SessionState, text: &str) -> Result<Option<
     }
     let Ok(location) = Location::parse(text) else { return Ok(None) };
     let is_path = location.is_on_this_machine() && (text.contains('/') || text.ends_with(".parquet"));
+    // A store that refuses credentials or fails says nothing about the file.
+    let is_address = text.contains("://");
     let found = match Found::at(state, vec![location]).await {
         Ok(found) => found,
-        Err(error) if is_path => return Err(error),
+        Err(error) if is_path || is_address && !is_missing(&error) => return Err(error),
         Err(_) => return Ok(None),
     };
     let is_parquet = found.locations[0].is_presigned()
@@ -115,6 +117,12 @@ pub(crate) async fn table_at(state: &SessionState, text: &str) -> Result<Option<
     let (file_schema, keys) = found.inferred(state, format.as_ref(), &[]).await?;
     let table = found.table(ListingOptions::new(format), file_schema, keys, None)?;
     found.open(state, table, None).await.map(Some)
+}
+
+/// Returns whether the store has no such file.
+fn is_missing(error: &DataFusionError) -> bool {
+    let root = error.find_root();
+    matches!(root, DataFusionError::ObjectStore(error) if matches!(**error, StoreError::NotFound { .. }))
 }
 
 /// Returns the session's format for the command's files.

@@ -310,11 +310,12 @@ fn object(text: &str) -> Option<Said> {
         return Some(no_function(name, None));
     }
     if let Some(name) = between(text, "table '", "' not found") {
-        let parts: Vec<String> = name.split('.').map(str::to_owned).collect();
-        let (schema, table) = match &parts[..] {
-            [.., schema, table] => (schema.as_str(), table.as_str()),
-            _ => ("public", name),
-        };
+        // The name of a file or an address has dots, too.
+        let parts = name.split_once(".public.").map(|(_, table)| ("public", table)).or_else(|| {
+            let (rest, table) = name.rsplit_once('.')?;
+            Some((rest.rsplit('.').next().unwrap_or_default(), table))
+        });
+        let (schema, table) = parts.unwrap_or(("public", name));
         let shown = if schema == "public" { table.to_owned() } else { format!("{schema}.{table}") };
         let said = Said::of("42P01", format!("relation \"{shown}\" does not exist"));
         return Some(said.at(Place::Relation(vec![schema.to_owned(), table.to_owned()])));
@@ -541,6 +542,12 @@ mod tests {
             ),
             (of_cast("Can't cast value 3000000000 to type Int32"), "22003", "integer out of range"),
             (plan_datafusion_err!("table 'db.public.m' not found"), "42P01", "relation \"m\" does not exist"),
+            (
+                plan_datafusion_err!("table 'db.public.http://1.2.3.4/f.parquet' not found"),
+                "42P01",
+                "relation \"http://1.2.3.4/f.parquet\" does not exist",
+            ),
+            (plan_datafusion_err!("table 'db.x.m' not found"), "42P01", "relation \"x.m\" does not exist"),
             (
                 plan_datafusion_err!(
                     "x: No function matches the given name and argument types 'f(Utf8View, Timestamp(ns, \"+00:00\"))'. You might"
