@@ -317,6 +317,17 @@ class Libraries(Served):
             run("DECLARE c CURSOR FOR SELECT 1")
             fails("42P03", "DECLARE c CURSOR FOR SELECT 2")
             connection.rollback()
+            run("DECLARE c CURSOR FOR SELECT n FROM generate_series(1, 20) AS n")
+            self.assertEqual(run("MOVE 3 IN c").statusmessage, "MOVE 3")
+            for sql, row in (("FETCH c", 4), ("FETCH FORWARD c", 5), ("FETCH RELATIVE 2 FROM c", 7), ("FETCH ABSOLUTE 10 c", 10), ("FETCH ABSOLUTE 30 FROM c", None)):
+                self.assertEqual(run(sql).fetchone(), row and (row,), sql)
+            run("DECLARE b BINARY CURSOR FOR SELECT 258::int")
+            self.assertEqual(run("FETCH b").pgresult.get_value(0, 0), b"\0\0\1\2")
+            for refused in ("FETCH PRIOR FROM c", "FETCH 0 FROM c"):
+                run("SAVEPOINT s")
+                fails("0A000", refused)
+                run("ROLLBACK TO s")
+            connection.rollback()
             connection.autocommit = True
             fails("25P01", "DECLARE c CURSOR FOR SELECT 1")
             self.assertEqual(notices, [])

@@ -30,7 +30,7 @@ use super::extended::Extended;
 use super::request::Request;
 use super::rows::{EXPLAIN, Rows, description, fields};
 use super::socket::{Received, Socket, receive};
-use super::statement::{self, Statement};
+use super::statement::{self, Statement, Steps, wrong_fetch};
 use crate::sql::{QueryError, Run, Session, settings};
 use crate::state::State;
 use crate::transport::Wire;
@@ -60,6 +60,8 @@ pub(crate) struct Cursor {
     pub(crate) rows: Rows,
     /// It outlives its transaction.
     pub(crate) holds: bool,
+    /// The rows that were fetched or skipped.
+    passed: usize,
 }
 
 /// Serves messages until the client leaves or the server shuts down.
@@ -266,16 +268,17 @@ impl Connection<'_> {
             Statement::Declare { holds: false, .. } if self.block.0.is_none() && !self.several => {
                 return Err(error("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
             }
-            Statement::Declare { cursor, holds, plan } => {
+            Statement::Declare { cursor, holds, binary, plan } => {
                 if self.cursors.len() >= CURSORS_MAX {
                     return Err(error(
                         "53400",
                         format!("a connection can have at most {CURSORS_MAX} cursors: close some"),
                     ));
                 }
-                let mut rows = self.start(sql, plan.as_ref().clone(), &Format::UnifiedText).await?;
+                let format = if *binary { Format::UnifiedBinary } else { Format::UnifiedText };
+                let mut rows = self.start(sql, plan.as_ref().clone(), &format).await?;
                 rows.wait(&self.session)?;
-                self.cursors.insert(cursor.clone(), Cursor { rows, holds: *holds });
+                self.cursors.insert(cursor.clone(), Cursor { rows, holds: *holds, passed: 0 });
                 "DECLARE CURSOR"
             }
             Statement::Close(Some(name)) => {
@@ -303,7 +306,7 @@ impl Connection<'_> {
             Statement::CopyOut(plan, format) => {
                 return self.copy_out(sql, plan.as_ref().clone(), format).await.map(Some);
             }
-            Statement::Plan(_) | Statement::Execute { .. } | Statement::Show(_) | Statement::Fetch(..) => {
+            Statement::Plan(_) | Statement::Execute { .. } | Statement::Show(_) | Statement::Fetch { .. } => {
                 return Ok(None);
             }
         };
@@ -386,21 +389,52 @@ impl Connection<'_> {
         Ok((sent, true))
     }
 
-    /// Sends rows of a cursor.
+    /// Skips at most so many rows. Returns their number.
+    async fn pass_rows(&self, rows: &mut Rows, at_most: Option<usize>) -> PgWireResult<usize> {
+        let _stops = rows.stops_with(&self.request);
+        let mut passed = 0;
+        while at_most.is_none_or(|at_most| passed < at_most) && rows.next().await?.is_some() {
+            passed += 1;
+        }
+        Ok(passed)
+    }
+
+    /// Sends or skips rows of a cursor, or of a portal of the protocol.
     pub(crate) async fn fetch(
         &mut self,
         name: &str,
-        at_most: Option<usize>,
+        steps: Steps,
+        moves: bool,
         describe: bool,
     ) -> PgWireResult<Tag> {
-        let mut cursor = self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
-        if describe {
+        let passed = self.cursors.get(name).map_or(0, |cursor| cursor.passed);
+        let (before, at_most) = steps.behind(passed)?;
+        let (mut cursor, is_portal) = match self.cursors.remove(name) {
+            Some(cursor) => (cursor, false),
+            None if matches!(steps, Steps::At(_)) && self.extended.has_portal(name) => {
+                return Err(wrong_fetch().into());
+            }
+            None => {
+                let rows = Box::pin(self.rows_of_portal(name)).await?;
+                (Cursor { rows, holds: false, passed: 0 }, true)
+            }
+        };
+        if describe && !moves {
             let columns = description(cursor.rows.fields());
             self.socket.feed(PgWireBackendMessage::RowDescription(columns)).await?;
         }
-        let (sent, _) = self.send_rows(&mut cursor.rows, at_most).await?;
-        self.cursors.insert(name.to_owned(), cursor);
-        Ok(Tag::new("FETCH").with_rows(sent))
+        cursor.passed += self.pass_rows(&mut cursor.rows, Some(before)).await?;
+        let rows = match moves {
+            true => self.pass_rows(&mut cursor.rows, at_most).await?,
+            false => self.send_rows(&mut cursor.rows, at_most).await?.0,
+        };
+        cursor.passed += rows;
+        if is_portal {
+            self.keep_rows(name, cursor.rows)?;
+        } else {
+            self.cursors.insert(name.to_owned(), cursor);
+        }
+        Ok(Tag::new(if moves { "MOVE" } else { "FETCH" }).with_rows(rows))
     }
 
     /// Runs a plan without rows for the client. The tag has its count, if there is one.

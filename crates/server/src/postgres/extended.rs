@@ -94,7 +94,7 @@ impl Extended {
         self.done += 1;
         let only_reads = match statement {
             Statement::Plan(plan) => has_rows(plan),
-            Statement::Execute { .. } | Statement::Fetch(..) | Statement::Show(_) => true,
+            Statement::Execute { .. } | Statement::Fetch { .. } | Statement::Show(_) => true,
             Statement::Transact(_) | Statement::Accepted(_) => true,
             _ => false,
         };
@@ -141,6 +141,10 @@ impl Extended {
 
     pub(crate) fn statement(&self, name: &str) -> Result<Arc<Prepared>, QueryError> {
         self.statements.get(name).cloned().ok_or_else(|| no_statement(name))
+    }
+
+    pub(crate) fn has_portal(&self, name: &str) -> bool {
+        self.portals.contains_key(name)
     }
 
     fn portal(&mut self, name: &str) -> Result<&mut Portal, QueryError> {
@@ -259,7 +263,8 @@ impl Connection<'_> {
                 Some(fields(&schema, format, &self.text())?.to_vec())
             }
             Some(Statement::Show(variable)) => Some(vec![show_field(variable)]),
-            Some(Statement::Fetch(name, _)) => {
+            Some(Statement::Fetch { moves: true, .. }) => None,
+            Some(Statement::Fetch { cursor: name, .. }) => {
                 let cursor = self.cursors.get(name).ok_or_else(|| no_cursor(name))?;
                 Some(cursor.rows.fields().to_vec())
             }
@@ -319,15 +324,17 @@ impl Connection<'_> {
                 let copy = Statement::CopyOut(Box::new(bound(plan)?), format.clone());
                 Begun::Done(self.command(sql, &copy).await?.unwrap_or_else(|| Tag::new("COPY")))
             }
-            Statement::Declare { cursor, holds, plan } => {
+            Statement::Declare { cursor, holds, binary, plan } => {
                 let (cursor, plan) = (cursor.clone(), Box::new(bound(plan)?));
-                let declare = Statement::Declare { cursor, holds: *holds, plan };
+                let declare = Statement::Declare { cursor, holds: *holds, binary: *binary, plan };
                 Begun::Done(self.command(sql, &declare).await?.unwrap_or_else(|| Tag::new("DECLARE CURSOR")))
             }
             Statement::Execute { name, arguments } => {
                 Box::pin(self.begin_execute(sql, name, arguments, &format)).await?
             }
-            Statement::Fetch(cursor, count) => Begun::Done(self.fetch(cursor, *count, false).await?),
+            Statement::Fetch { cursor, steps, moves } => {
+                Begun::Done(self.fetch(cursor, *steps, *moves, false).await?)
+            }
             Statement::Show(variable) => {
                 let (_, row) = self.show(variable)?;
                 self.socket.feed(PgWireBackendMessage::DataRow(row)).await?;
@@ -381,11 +388,37 @@ impl Connection<'_> {
         if !more {
             return self.complete(rows.tag(sent)).await;
         }
+        self.keep_rows(name, rows)?;
+        Ok(self.socket.feed(PgWireBackendMessage::PortalSuspended(PortalSuspended::new())).await?)
+    }
+
+    /// The rows of a portal that were not sent yet, for FETCH and MOVE. A portal of a query begins if it has not begun.
+    pub(crate) async fn rows_of_portal(&mut self, name: &str) -> PgWireResult<Rows> {
+        let portal = self.extended.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        if let Some(rows) = portal.rows.take() {
+            return Ok(rows);
+        }
+        let (prepared, begun) = (portal.prepared.clone(), std::mem::replace(&mut portal.begun, true));
+        let (format, values) = (portal.format.clone(), portal.values.clone());
+        match &prepared.statement {
+            Some(Statement::Plan(plan)) if !begun && has_rows(plan) => {
+                let bound = prepared.bound(plan, &values)?;
+                match self.begin_plan(&prepared.sql, plan, bound, &format, self.run()).await? {
+                    Begun::Rows(rows) => Ok(*rows),
+                    Begun::Done(_) => Err(no_cursor(name)),
+                }
+            }
+            _ => Err(no_cursor(name)),
+        }
+    }
+
+    /// Keeps the further rows of a portal.
+    pub(crate) fn keep_rows(&mut self, name: &str, mut rows: Rows) -> PgWireResult<()> {
         rows.wait(&self.session)?;
         if let Ok(portal) = self.extended.portal(name) {
             portal.rows = Some(rows);
         }
-        Ok(self.socket.feed(PgWireBackendMessage::PortalSuspended(PortalSuspended::new())).await?)
+        Ok(())
     }
 
     pub(crate) async fn close(&mut self, message: Close) -> PgWireResult<()> {

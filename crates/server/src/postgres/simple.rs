@@ -85,7 +85,7 @@ impl Connection<'_> {
                     Begun::Done(tag) => Ok(tag),
                 }
             }
-            Statement::Fetch(name, at_most) => self.fetch(&name, at_most, true).await,
+            Statement::Fetch { cursor, steps, moves } => self.fetch(&cursor, steps, moves, true).await,
             Statement::Show(variable) => {
                 let (fields, row) = self.show(&variable)?;
                 self.socket.feed(PgWireBackendMessage::RowDescription(description(&fields))).await?;

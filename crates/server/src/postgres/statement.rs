@@ -31,7 +31,8 @@ use super::objects;
 use super::regclass;
 use crate::sql::ast::folded;
 use crate::sql::{
-    QueryError, Session, check_collations, check_nesting, given_names, keep_names, parsable, settings,
+    QueryError, Session, check_collations, check_nesting, given_names, is_move, keep_names, parsable,
+    settings,
 };
 
 /// A statement, with a plan if the query engine runs it.
@@ -53,10 +54,10 @@ pub(crate) enum Statement {
     Show(String),
     /// COPY ... TO STDOUT.
     CopyOut(Box<LogicalPlan>, CopyFormat),
-    /// DECLARE ... CURSOR FOR. `holds`: WITH HOLD.
-    Declare { cursor: String, holds: bool, plan: Box<LogicalPlan> },
-    /// FETCH with a number of rows. `None`: all.
-    Fetch(String, Option<usize>),
+    /// DECLARE ... CURSOR FOR. `holds`: WITH HOLD. `binary`: BINARY.
+    Declare { cursor: String, holds: bool, binary: bool, plan: Box<LogicalPlan> },
+    /// FETCH, or MOVE, which returns no rows.
+    Fetch { cursor: String, steps: Steps, moves: bool },
     /// CLOSE of one cursor or of all.
     Close(Option<String>),
     /// PREPARE: the statement's name, the stated types of its parameters, and its text.
@@ -67,6 +68,28 @@ pub(crate) enum Statement {
     Deallocate(Option<String>),
     /// DISCARD ALL.
     DiscardAll,
+}
+
+/// The rows of a FETCH or MOVE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// The next rows. `None`: all.
+    Next(Option<usize>),
+    /// The row so many rows further on.
+    Further(usize),
+    /// The row at this place, from 1.
+    At(usize),
+}
+
+impl Steps {
+    /// The rows to skip and the rows to take, behind so many rows.
+    pub(crate) fn behind(self, passed: usize) -> Result<(usize, Option<usize>), QueryError> {
+        Ok(match self {
+            Steps::Next(rows) => (0, rows),
+            Steps::Further(rows) => (rows.saturating_sub(1), Some(1)),
+            Steps::At(row) => (row.checked_sub(passed + 1).ok_or_else(wrong_fetch)?, Some(1)),
+        })
+    }
 }
 
 /// Parses the statements of a text. Does not plan them.
@@ -253,7 +276,13 @@ pub(crate) async fn plan(
         }
         Ast::Close { cursor: CloseCursor::All } => Statement::Close(None),
         Ast::Close { cursor: CloseCursor::Specific { name: cursor } } => Statement::Close(Some(name(cursor))),
-        Ast::Fetch { name: cursor, direction, .. } => Statement::Fetch(name(cursor), rows(direction)?),
+        Ast::Fetch { name: cursor, direction, into, .. } => {
+            let moves = is_move(into.as_ref());
+            if into.is_some() && !moves {
+                return Err(QueryError::other("42601", "syntax error at or near \"INTO\""));
+            }
+            Statement::Fetch { cursor: name(cursor), steps: steps(direction)?, moves }
+        }
         Ast::Declare { stmts } => return declare(session, stmts, stated).await,
         Ast::Set(set) => return assignment(session, set, &parsed).await,
         Ast::ShowVariable { variable } => {
@@ -336,34 +365,48 @@ async fn declare(
     match declared {
         [
             ast::Declare {
-                names, declare_type: Some(DeclareType::Cursor), for_query: Some(of), hold, ..
+                names,
+                declare_type: Some(DeclareType::Cursor),
+                for_query: Some(of),
+                hold,
+                binary,
+                ..
             },
         ] if names.len() == 1 => {
             let plan = query(session, of.to_string(), stated).await?;
-            Ok(Statement::Declare { cursor: folded(&names[0]), holds: *hold == Some(true), plan })
+            let (holds, binary) = (*hold == Some(true), *binary == Some(true));
+            Ok(Statement::Declare { cursor: folded(&names[0]), holds, binary, plan })
         }
         _ => Err(QueryError::other("42601", "only DECLARE name CURSOR FOR query is supported")),
     }
 }
 
-/// The number of rows of a FETCH.
-fn rows(direction: &FetchDirection) -> Result<Option<usize>, QueryError> {
+/// The rows of a direction.
+fn steps(direction: &FetchDirection) -> Result<Steps, QueryError> {
     let count = |value: &Value| match value {
-        Value::Number(number, _) => number.to_string().parse().map(Some).map_err(|_| wrong_fetch()),
+        // Without steps, PostgreSQL returns the last row again.
+        Value::Number(number, _) => {
+            number.to_string().parse::<usize>().ok().filter(|rows| *rows > 0).ok_or_else(wrong_fetch)
+        }
         _ => Err(wrong_fetch()),
     };
-    match direction {
-        FetchDirection::Next | FetchDirection::Forward { limit: None } => Ok(Some(1)),
-        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => count(limit),
-        FetchDirection::All | FetchDirection::ForwardAll => Ok(None),
-        _ => Err(wrong_fetch()),
-    }
+    Ok(match direction {
+        FetchDirection::Next | FetchDirection::Forward { limit: None } => Steps::Next(Some(1)),
+        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
+            Steps::Next(Some(count(limit)?))
+        }
+        FetchDirection::All | FetchDirection::ForwardAll => Steps::Next(None),
+        FetchDirection::First => Steps::At(1),
+        FetchDirection::Absolute { limit } => Steps::At(count(limit)?),
+        FetchDirection::Relative { limit } => Steps::Further(count(limit)?),
+        _ => return Err(wrong_fetch()),
+    })
 }
 
-fn wrong_fetch() -> QueryError {
+pub(crate) fn wrong_fetch() -> QueryError {
     QueryError::other(
         "0A000",
-        "cursors only move forward: FETCH NEXT, FETCH FORWARD n and FETCH ALL are supported",
+        "cursors only move forward: FETCH and MOVE with NEXT, FORWARD n, ALL, RELATIVE n and ABSOLUTE n of a later row are supported",
     )
 }
 

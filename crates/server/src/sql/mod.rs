@@ -92,7 +92,7 @@ pub(crate) use functions::quoted_name;
 pub(crate) use nesting::check as check_nesting;
 pub(crate) use objects::{FUNCTION_NUMBER, OBJECT_NAME, OID_ARRAY, TO_REGTYPE};
 pub(crate) use parameter_types::{of as parameters_of, position as parameter_position};
-pub(crate) use parsable::parsable;
+pub(crate) use parsable::{is_move, parsable};
 pub(crate) use pg_catalog::{is_own_table, is_without_rows};
 pub use registry::{Cancel, Ended, Finished, Phase, Protocol, Registry, RunningQuery, SessionEntry, Stop};
 pub use results::Results;

@@ -7,7 +7,8 @@
 //! | `TABLE t` | `SELECT * FROM t` |
 //! | `trim(LEADING FROM a)` | `trim(LEADING a)` |
 //! | `ORDER BY a USING >` | `ORDER BY a DESC` |
-//! | `FETCH c`, `FETCH 5 c` | `FETCH NEXT FROM c`, `FETCH 5 FROM c` |
+//! | `FETCH c`, `FETCH 5 c`, `FETCH FORWARD c` | `FETCH NEXT FROM c`, `FETCH 5 FROM c`, `FETCH FORWARD 1 FROM c` |
+//! | `MOVE 5 IN c` | `FETCH 5 IN c INTO "move"`, a target that PostgreSQL does not have |
 //! | `ABORT` | `ROLLBACK` |
 //! | `COPY BINARY t TO STDOUT` | `COPY t TO STDOUT WITH BINARY` |
 //! | `COPY ... (HEADER on, FORCE_QUOTE *)` | `COPY ... (HEADER TRUE, FORCE_QUOTE ("*"))` |
@@ -26,6 +27,7 @@ use std::borrow::Cow;
 use std::str::Chars;
 
 use coscan_upstream::{DISTINCT_SETS, GROUPING_SETS};
+use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -33,7 +35,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 use super::text::ends_value;
 
 /// Words without which no such form is there, in upper case.
-const WORDS: [&str; 20] = [
+const WORDS: [&str; 21] = [
     "ABORT",
     "COPY",
     "CUBE",
@@ -45,6 +47,7 @@ const WORDS: [&str; 20] = [
     "INTERSECT",
     "INTERVAL",
     "ISNULL",
+    "MOVE",
     "ONLY",
     "RESET",
     "ROLLUP",
@@ -143,7 +146,7 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     if let Some((digits, text)) = rounded_interval(tokens, at) {
         return Some(format!("CAST({text} AS interval({digits}))"));
     }
-    if let Some(other) = copied(tokens, at) {
+    if let Some(other) = copied(tokens, at).or_else(|| fetched(tokens, at)) {
         return Some(other);
     }
     if (1..=4).any(|by| at >= by && rounded_interval(tokens, at - by).is_some()) {
@@ -200,19 +203,6 @@ fn rewritten(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
         }
         token if is_deferrable(token, behind(1), before(1)) && is_about_transaction(tokens, at) => {
             Some(String::new())
-        }
-        Token::Word(word) if word.keyword == Keyword::FETCH => {
-            let only_name = begins_statement(before(1)) && is_name(behind(1)) && ends_statement(behind(2));
-            only_name.then(|| "FETCH NEXT FROM".to_owned())
-        }
-        count
-            if before(1).and_then(word_of) == Some(Keyword::FETCH)
-                && begins_statement(before(2))
-                && !matches!(word_of(count), Some(Keyword::FROM | Keyword::IN))
-                && is_name(behind(1))
-                && ends_statement(behind(2)) =>
-        {
-            Some(format!("{count} FROM"))
         }
         Token::Word(word) if word.keyword == Keyword::TABLE => {
             let begins = match before(1) {
@@ -339,6 +329,39 @@ fn rounded_interval(tokens: &[TokenWithSpan], at: usize) -> Option<(&str, &Token
     }
 }
 
+/// The text in place of a token of FETCH or MOVE, if it is another one.
+fn fetched(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
+    let token = |at: usize| tokens.get(at).map(|token| &token.token);
+    let word = |at: usize| token(at).and_then(word_of);
+    let is_move = |at: usize| matches!(token(at), Some(Token::Word(word)) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("move"));
+    // These statements have few tokens.
+    let is_verb = |at: &usize| word(*at) == Some(Keyword::FETCH) || is_move(*at);
+    let begin = (at.saturating_sub(4)..=at).rev().find(is_verb)?;
+    if !begins_statement(begin.checked_sub(1).and_then(token)) {
+        return None;
+    }
+    let name = (begin + 1..begin + 5).find(|&at| ends_statement(token(at + 1)) && is_name(token(at)))?;
+    let has_from = name > begin + 1 && matches!(word(name - 1), Some(Keyword::FROM | Keyword::IN));
+    let directions = begin + 1..if has_from { name - 1 } else { name };
+    let moves = is_move(begin);
+    let written = token(at)?;
+    if at == begin {
+        let next = if directions.is_empty() { " NEXT" } else { "" };
+        return (moves || !next.is_empty()).then(|| format!("FETCH{next}"));
+    }
+    if at == name {
+        let (from, into) = (if has_from { "" } else { "FROM " }, if moves { " INTO \"move\"" } else { "" });
+        return (!has_from || moves).then(|| format!("{from}{written}{into}"));
+    }
+    let is_short = directions.len() == 1 && matches!(word(at), Some(Keyword::FORWARD | Keyword::BACKWARD));
+    (directions.contains(&at) && is_short).then(|| format!("{written} 1"))
+}
+
+/// Returns whether a FETCH of the parser was written as MOVE.
+pub(crate) fn is_move(into: Option<&ObjectName>) -> bool {
+    into.is_some_and(|into| into.to_string() == "\"move\"")
+}
+
 /// The text in place of a token of COPY, if it is another one.
 fn copied(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     let word = |at: usize| tokens.get(at).and_then(|token| word_of(&token.token));
@@ -438,6 +461,8 @@ mod tests {
             ("SELECT 'a'\n 'it''s'\n\n'c', 'd'", "SELECT 'ait''sc'\n \n\n, 'd'"),
             ("SELECT 'a' 'b'\n, 'a'\n AS b", "SELECT 'a' 'b'\n, 'a'\n AS b"),
             ("FETCH c; fetch 5 \"C\"", "FETCH NEXT FROM c; fetch 5 FROM \"C\""),
+            ("FETCH FORWARD c", "FETCH FORWARD 1 FROM c"),
+            ("MOVE c; move 2 from c", "FETCH NEXT FROM c INTO \"move\"; FETCH 2 from c INTO \"move\""),
             ("ABORT", "ROLLBACK"),
             ("COPY BINARY t TO STDOUT", "COPY  t TO STDOUT WITH BINARY"),
             (
@@ -481,6 +506,7 @@ mod tests {
             "SELECT 1 AS isnull, t.isnull, isnull(a)",
             "FETCH FORWARD 5 FROM c; FETCH ALL IN c; SELECT a AS abort FROM t FETCH FIRST 5 ROWS ONLY",
             "SELECT 'a ISNULL', \"table \" FROM t",
+            "SELECT move FROM move",
             "CREATE TABLE t (a int)",
             "COPY (SELECT count(*), 2 * quote, header FROM t JOIN header ON a = b) TO STDOUT",
             "SELECT now() AT TIME ZONE 'UTC', NOT deferrable, a",
