@@ -357,12 +357,27 @@ class Libraries(Served):
             ):
                 with connection.cursor().copy(f"COPY (SELECT 1 AS a, 'x' AS b) TO STDOUT {options}") as copy:
                     self.assertEqual(b"".join(bytes(part) for part in copy), lines)
-            for sql in ("COMMIT", "ROLLBACK", "SET LOCAL application_name = 'x'"):
+            run("BEGIN READ ONLY, ISOLATION LEVEL SERIALIZABLE")
+            fails("25006", "CREATE VIEW no_view AS SELECT 1")
+            run("ROLLBACK AND CHAIN")
+            self.assertEqual((value("transaction_read_only"), value("transaction_isolation")), ("on", "serializable"))
+            fails("25001", "DISCARD ALL")
+            run("ROLLBACK")
+            run("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+            self.assertEqual((value("transaction_read_only"), connection.info.parameter_status("default_transaction_read_only")), ("on", "on"))
+            run("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE")
+            # The statements of one text are a transaction.
+            fails("22012", "SET application_name = 'lost'; SET LOCAL work_mem = '1MB'; SELECT 1 / 0")
+            self.assertEqual((value("application_name"), value("work_mem")), ("", "4MB"))
+            run("SET LOCAL statement_timeout = 7000; SELECT 1")
+            self.assertEqual(value("statement_timeout"), "0")
+            fails("42601", "PREPARE x AS CREATE VIEW v AS SELECT 1")
+            for sql in ("COMMIT", "ROLLBACK", "SET LOCAL application_name = 'x'", "SET TRANSACTION READ ONLY"):
                 run(sql)
             run("BEGIN")
             run("BEGIN")
             run("COMMIT")
-            self.assertEqual(notices, ["25P01"] * 3 + ["25001"])
+            self.assertEqual(notices, ["25P01"] * 4 + ["25001"])
             for outside in ("SAVEPOINT a", "RELEASE a", "ROLLBACK TO a", "COMMIT AND CHAIN"):
                 fails("25P01", outside)
             run("BEGIN")

@@ -9,13 +9,21 @@ use pgwire::error::PgWireResult;
 
 use super::error::error;
 
+/// The modes of a transaction: variables and their values.
+pub(crate) type Modes = Vec<(&'static str, String)>;
+
 /// A statement about the block.
 #[derive(Clone, Debug)]
 pub(crate) enum Transact {
-    /// BEGIN or START TRANSACTION, with its tag. `isolation`: the level of isolation, which is only shown.
+    /// BEGIN or START TRANSACTION, with its tag.
     Begin {
         tag: &'static str,
-        isolation: Option<String>,
+        modes: Modes,
+    },
+    /// SET TRANSACTION. `session`: for all transactions of the session.
+    Set {
+        modes: Modes,
+        session: bool,
     },
     /// COMMIT. `chain`: the next block begins at once.
     Commit {
@@ -38,7 +46,11 @@ impl Transact {
 
 /// The block of a connection, if one is open.
 #[derive(Default)]
-pub(crate) struct Block(pub(super) Option<Open>);
+pub(crate) struct Block {
+    pub(super) open: Option<Open>,
+    /// The transaction of a text with several statements, as long as no block is open.
+    pub(super) implicit: Option<Open>,
+}
 
 pub(super) struct Open {
     pub(super) begun: Point,
@@ -72,9 +84,9 @@ impl Point {
 }
 
 impl Block {
-    /// Notes that a variable is set. Returns false for SET LOCAL outside a block.
+    /// Notes that a variable is set. Returns false for SET LOCAL outside a transaction.
     pub(crate) fn sets(&mut self, variable: &str, before: Option<&String>, local: bool) -> bool {
-        match (&mut self.0, local) {
+        match (self.open.as_mut().or(self.implicit.as_mut()), local) {
             (None, local) => !local,
             (Some(open), true) => {
                 open.local.entry(variable.to_owned()).or_insert_with(|| before.cloned());
@@ -89,7 +101,8 @@ impl Block {
 
     /// The place of the last savepoint of this name.
     pub(super) fn savepoint(&self, name: &str) -> PgWireResult<usize> {
-        let found = self.0.as_ref().and_then(|open| open.savepoints.iter().rposition(|(of, _)| of == name));
+        let found =
+            self.open.as_ref().and_then(|open| open.savepoints.iter().rposition(|(of, _)| of == name));
         found.ok_or_else(|| error("3B001", format!("savepoint \"{name}\" does not exist")))
     }
 }

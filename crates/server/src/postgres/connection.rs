@@ -144,6 +144,9 @@ impl Connection<'_> {
             },
         };
         self.several = false;
+        // A text that failed or was stopped has left its transaction open.
+        let undone = self.close_implicit(false).await;
+        let done = done.and(undone);
         // After this point the request cannot be stopped: its last answer is sent in full.
         if simple {
             self.request.ends();
@@ -245,6 +248,7 @@ impl Connection<'_> {
             Statement::Transact(statement) => self.transact(statement).await?,
             Statement::Accepted(tag) => tag,
             Statement::Rename { from, to } => {
+                self.check_writes("ALTER TABLE")?;
                 self.session.rename(from, to)?;
                 "ALTER TABLE"
             }
@@ -265,7 +269,7 @@ impl Connection<'_> {
             Statement::Declare { cursor, .. } if self.cursors.contains_key(cursor) => {
                 return Err(error("42P03", format!("cursor \"{cursor}\" already exists")));
             }
-            Statement::Declare { holds: false, .. } if self.block.0.is_none() && !self.several => {
+            Statement::Declare { holds: false, .. } if self.block.open.is_none() && !self.several => {
                 return Err(error("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
             }
             Statement::Declare { cursor, holds, binary, plan } => {
@@ -296,6 +300,9 @@ impl Connection<'_> {
             Statement::Deallocate(name) => {
                 self.extended.deallocate(name.as_deref())?;
                 if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" }
+            }
+            Statement::DiscardAll if self.block.open.is_some() || self.several => {
+                return Err(error("25001", "DISCARD ALL cannot run inside a transaction block"));
             }
             Statement::DiscardAll => {
                 self.cursors.clear();
@@ -450,6 +457,9 @@ impl Connection<'_> {
             },
             _ => "SELECT".to_owned(),
         };
+        if matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Dml(_)) {
+            self.check_writes(&tag)?;
+        }
         let counts = matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
         let mut results = self.session.run(sql, plan, run).await?;
         let mut count = 0;

@@ -159,7 +159,11 @@ impl Connection<'_> {
             });
         }
         let prepared = Box::pin(self.prepared(sql.to_owned(), given, &[])).await?;
-        if !matches!(prepared.statement, Some(Statement::Plan(_))) {
+        let is_query = |plan: &LogicalPlan| {
+            let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
+            has_rows(plan) && !explains || matches!(plan, LogicalPlan::Dml(_))
+        };
+        if !matches!(&prepared.statement, Some(Statement::Plan(plan)) if is_query(plan)) {
             return Err(error("42601", "PREPARE takes a query: other statements are sent as they are"));
         }
         self.extended.keep(name.to_owned(), Arc::new(prepared));

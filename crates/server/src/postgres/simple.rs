@@ -34,8 +34,12 @@ impl Connection<'_> {
         }
         let only = parsed.len() == 1;
         self.several = !only;
-        let done = self.each(text, parsed).await;
-        if self.block.0.is_none() {
+        self.open_implicit();
+        let mut done = self.each(text, parsed).await;
+        if done.is_ok() {
+            done = self.close_implicit(true).await;
+        }
+        if self.block.open.is_none() {
             self.cursors.retain(|_, cursor| cursor.holds);
         }
         done

@@ -16,19 +16,20 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, AlterTableOperation, CloseCursor, CopyOption, CopySource, CopyTarget, DeclareType, FetchDirection,
-    RenameTableNameKind, Reset, Set, SetSessionAuthorizationParamKind, Statement as Ast, TransactionMode,
-    Value,
+    RenameTableNameKind, Reset, Set, SetSessionAuthorizationParamKind, Statement as Ast,
+    TransactionAccessMode, TransactionMode, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::block::Transact;
+use super::block::{Modes, Transact};
 use super::catalog;
 use super::copy::{self, CopyFormat};
 use super::objects;
 use super::regclass;
+use super::transaction::{ISOLATION, READ_ONLY};
 use crate::sql::ast::folded;
 use crate::sql::{
     QueryError, Session, check_collations, check_nesting, given_names, is_move, keep_names, parsable,
@@ -40,7 +41,7 @@ use crate::sql::{
 pub(crate) enum Statement {
     /// The query engine runs it.
     Plan(Box<LogicalPlan>),
-    /// BEGIN, COMMIT, ROLLBACK, or a statement about savepoints.
+    /// BEGIN, COMMIT, ROLLBACK, SET TRANSACTION, or a statement about savepoints.
     Transact(Transact),
     /// An accepted statement without effect.
     Accepted(&'static str),
@@ -224,7 +225,7 @@ pub(crate) async fn plan(
     Ok(match ast.as_ref() {
         Ast::StartTransaction { begin, modes, .. } => {
             let tag = if *begin { "BEGIN" } else { "START TRANSACTION" };
-            Statement::Transact(Transact::Begin { tag, isolation: isolation(modes) })
+            Statement::Transact(Transact::Begin { tag, modes: self::modes(modes) })
         }
         Ast::Commit { chain, .. } => Statement::Transact(Transact::Commit { chain: *chain }),
         Ast::Rollback { savepoint: None, chain } => Statement::Transact(Transact::Rollback { chain: *chain }),
@@ -434,13 +435,9 @@ async fn assignment(session: &Arc<Session>, set: &Set, parsed: &Parsed) -> Resul
             let value = charset_name.value.clone();
             Ok(Statement::Set { variable: "client_encoding".to_owned(), value, local: false })
         }
-        Set::SetTransaction { modes, session: all, .. } => Ok(match isolation(modes) {
-            Some(value) => {
-                let variable = if *all { "default_transaction_isolation" } else { "transaction_isolation" };
-                Statement::Set { variable: variable.to_owned(), value, local: !*all }
-            }
-            None => Statement::Accepted("SET"),
-        }),
+        Set::SetTransaction { modes, session, .. } => {
+            Ok(Statement::Transact(Transact::Set { modes: self::modes(modes), session: *session }))
+        }
         // The user itself.
         Set::SetRole { role_name: None, .. } => Ok(Statement::Accepted("SET")),
         Set::SetRole { role_name: Some(name), .. } if folded(name) == session.user().name => {
@@ -462,12 +459,16 @@ async fn assignment(session: &Arc<Session>, set: &Set, parsed: &Parsed) -> Resul
     }
 }
 
-/// The isolation level among the modes of a transaction, as SHOW displays it.
-fn isolation(modes: &[TransactionMode]) -> Option<String> {
-    modes.iter().rev().find_map(|mode| match mode {
-        TransactionMode::IsolationLevel(level) => Some(level.to_string().to_ascii_lowercase()),
-        TransactionMode::AccessMode(_) => None,
-    })
+/// The modes of a transaction, as SHOW displays them.
+fn modes(modes: &[TransactionMode]) -> Modes {
+    let shown = |mode: &TransactionMode| match mode {
+        TransactionMode::IsolationLevel(level) => (ISOLATION, level.to_string().to_ascii_lowercase()),
+        TransactionMode::AccessMode(mode) => {
+            let reads = *mode == TransactionAccessMode::ReadOnly;
+            (READ_ONLY, if reads { "on" } else { "off" }.to_owned())
+        }
+    };
+    modes.iter().map(shown).collect()
 }
 
 fn literal(value: &ast::Expr) -> String {

@@ -2,7 +2,8 @@
 //!
 //! Tables are read-only, so a block protects no data. Drivers rely on the other rules of PostgreSQL. After a failure,
 //! only the end of the block and a return to a savepoint are accepted. ROLLBACK undoes SET, and the end of the block
-//! undoes SET LOCAL. Cursors end with the block, unless they were declared WITH HOLD.
+//! undoes SET LOCAL. Cursors end with the block, unless they were declared WITH HOLD. The statements of one text are a
+//! transaction, too, outside of blocks.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,11 +11,15 @@ use pgwire::api::ClientInfo;
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::response::TransactionStatus;
 
-use super::block::{Open, Point, Transact};
+use super::block::{Modes, Open, Point, Transact};
 use super::connection::Connection;
 use super::error::error;
 use crate::sql::settings;
 
+/// The variables of the modes of a transaction.
+pub(super) const ISOLATION: &str = "transaction_isolation";
+pub(super) const READ_ONLY: &str = "transaction_read_only";
+const MODES: [&str; 2] = [ISOLATION, READ_ONLY];
 /// Maximum number of savepoints of a block.
 const SAVEPOINTS_MAX: usize = 1024;
 /// Reserved for the query engine's settings at a savepoint.
@@ -24,38 +29,55 @@ impl Connection<'_> {
     /// Executes a statement about the block. Returns its tag.
     pub(crate) async fn transact(&mut self, statement: &Transact) -> PgWireResult<&'static str> {
         let status = self.socket.transaction_status();
-        let outside = self.block.0.is_none();
+        let outside = self.block.open.is_none();
         match statement {
             Transact::Begin { tag, .. } if !outside => {
                 self.warn("25001", "there is already a transaction in progress").await?;
                 Ok(*tag)
             }
-            Transact::Begin { tag, isolation } => {
+            Transact::Begin { tag, modes } => {
                 self.open();
-                if let Some(level) = isolation {
-                    const LEVEL: &str = "transaction_isolation";
-                    self.block.sets(LEVEL, self.socket.metadata().get(LEVEL), true);
-                    self.set(LEVEL, level).await?;
-                }
+                self.set_modes(modes).await?;
                 Ok(*tag)
+            }
+            Transact::Set { session: false, .. } if outside && self.block.implicit.is_none() => {
+                self.warn("25P01", "SET TRANSACTION can only be used in transaction blocks").await?;
+                Ok("SET")
+            }
+            Transact::Set { modes, session: false } => {
+                self.set_modes(modes).await?;
+                Ok("SET")
+            }
+            Transact::Set { modes, session: true } => {
+                for (mode, value) in modes {
+                    let variable = format!("default_{mode}");
+                    self.block.sets(&variable, self.socket.metadata().get(&variable), false);
+                    self.set(&variable, value).await?;
+                }
+                Ok("SET")
             }
             Transact::Commit { chain: true } if outside => Err(only_in_blocks("COMMIT AND CHAIN")),
             Transact::Rollback { chain: true } if outside => Err(only_in_blocks("ROLLBACK AND CHAIN")),
             Transact::Commit { .. } | Transact::Rollback { .. } if outside => {
                 self.warn("25P01", "there is no transaction in progress").await?;
-                Ok(if matches!(statement, Transact::Commit { .. }) { "COMMIT" } else { "ROLLBACK" })
+                let commits = matches!(statement, Transact::Commit { .. });
+                self.close_implicit(commits).await?;
+                self.open_implicit();
+                Ok(if commits { "COMMIT" } else { "ROLLBACK" })
             }
             Transact::Commit { chain } if status != TransactionStatus::Error => {
+                let modes = self.modes();
                 self.commit().await?;
-                self.closed(*chain);
+                self.closed(chain.then_some(modes)).await?;
                 Ok("COMMIT")
             }
             Transact::Commit { chain } | Transact::Rollback { chain } => {
-                if let Some(open) = self.block.0.take() {
+                let modes = self.modes();
+                if let Some(open) = self.block.open.take() {
                     self.go_back(&open.begun).await?;
                     self.cursors.retain(|name, cursor| cursor.holds && open.begun.cursors.contains(name));
                 }
-                self.closed(*chain);
+                self.closed(chain.then_some(modes)).await?;
                 Ok("ROLLBACK")
             }
             Transact::Savepoint(_) if outside => Err(only_in_blocks("SAVEPOINT")),
@@ -66,7 +88,7 @@ impl Connection<'_> {
                 let bytes =
                     point.variables.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
                 let mut point = point.with(self.session.reserve("a savepoint", bytes + OPTIONS_BYTES)?);
-                if let Some(open) = &mut self.block.0 {
+                if let Some(open) = &mut self.block.open {
                     if open.savepoints.len() >= SAVEPOINTS_MAX {
                         let text = format!(
                             "a transaction can have at most {SAVEPOINTS_MAX} savepoints: release some"
@@ -80,18 +102,18 @@ impl Connection<'_> {
             }
             Transact::Release(name) => {
                 let at = self.block.savepoint(name)?;
-                self.block.0.iter_mut().for_each(|open| open.savepoints.truncate(at));
+                self.block.open.iter_mut().for_each(|open| open.savepoints.truncate(at));
                 Ok("RELEASE")
             }
             Transact::RollbackTo(name) => {
                 let at = self.block.savepoint(name)?;
-                if let Some(mut open) = self.block.0.take() {
+                if let Some(mut open) = self.block.open.take() {
                     open.savepoints.truncate(at + 1);
                     let (_, point) = &open.savepoints[at];
                     self.go_back(point).await?;
                     self.cursors.retain(|name, _| point.cursors.contains(name));
                     open.local = point.local.clone();
-                    self.block.0 = Some(open);
+                    self.block.open = Some(open);
                 }
                 self.socket.set_transaction_status(TransactionStatus::Transaction);
                 Ok("ROLLBACK")
@@ -100,18 +122,69 @@ impl Connection<'_> {
     }
 
     fn open(&mut self) {
-        let begun = self.point();
-        self.block.0 = Some(Open { begun, savepoints: Vec::new(), local: BTreeMap::new() });
+        // The statements of the same text before BEGIN belong to the block.
+        let implicit = self.block.implicit.take();
+        let open = implicit.unwrap_or_else(|| self.opened());
+        self.block.open = Some(open);
         self.socket.set_transaction_status(TransactionStatus::Transaction);
     }
 
-    /// Ends the block.
-    fn closed(&mut self, chain: bool) {
-        self.block.0 = None;
+    fn opened(&self) -> Open {
+        Open { begun: self.point(), savepoints: Vec::new(), local: BTreeMap::new() }
+    }
+
+    /// Begins the transaction of a text with several statements, if no block is open.
+    pub(super) fn open_implicit(&mut self) {
+        if self.several && self.block.open.is_none() {
+            self.block.implicit = Some(self.opened());
+        }
+    }
+
+    /// Ends the transaction of a text. A failure undoes SET.
+    pub(super) async fn close_implicit(&mut self, succeeded: bool) -> PgWireResult<()> {
+        match self.block.implicit.take() {
+            Some(open) if succeeded => self.undo(open.local).await,
+            Some(open) => self.go_back(&open.begun).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The modes that were set for the transaction.
+    fn modes(&self) -> Modes {
+        let set = |mode: &'static str| Some((mode, self.socket.metadata().get(mode)?.clone()));
+        MODES.into_iter().filter_map(set).collect()
+    }
+
+    async fn set_modes(&mut self, modes: &Modes) -> PgWireResult<()> {
+        for (mode, value) in modes {
+            self.block.sets(mode, self.socket.metadata().get(*mode), true);
+            self.set(mode, value).await?;
+        }
+        Ok(())
+    }
+
+    /// Fails for a statement that changes tables in a transaction that only reads.
+    pub(super) fn check_writes(&self, tag: &str) -> PgWireResult<()> {
+        if settings::show(self.socket.metadata(), READ_ONLY)? == "on" {
+            return Err(error("25006", format!("cannot execute {tag} in a read-only transaction")));
+        }
+        Ok(())
+    }
+
+    /// Ends the block. `chain`: the modes of the next one, which begins at once.
+    async fn closed(&mut self, chain: Option<Modes>) -> PgWireResult<()> {
+        self.block.open = None;
         self.extended.end_portals();
         self.socket.set_transaction_status(TransactionStatus::Idle);
-        if chain {
-            self.open();
+        match chain {
+            Some(modes) => {
+                self.open();
+                self.set_modes(&modes).await
+            }
+            None => {
+                self.open_implicit();
+                Ok(())
+            }
         }
     }
 
@@ -123,9 +196,17 @@ impl Connection<'_> {
     /// Undoes SET LOCAL.
     async fn commit(&mut self) -> PgWireResult<()> {
         self.cursors.retain(|_, cursor| cursor.holds);
-        let Some(open) = self.block.0.take().filter(|open| !open.local.is_empty()) else { return Ok(()) };
+        let local = self.block.open.take().map(|open| open.local).unwrap_or_default();
+        self.undo(local).await
+    }
+
+    /// Sets variables back to these values. `None`: the default.
+    async fn undo(&mut self, local: BTreeMap<String, Option<String>>) -> PgWireResult<()> {
+        if local.is_empty() {
+            return Ok(());
+        }
         let mut variables = self.socket.metadata().clone();
-        for (variable, before) in open.local {
+        for (variable, before) in local {
             match before {
                 Some(value) => drop(variables.insert(variable, value)),
                 None => settings::forget(&mut variables, &variable),

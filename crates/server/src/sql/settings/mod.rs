@@ -14,12 +14,13 @@ use known::{KNOWN, Kind, Unit, WITHOUT_EFFECT};
 use crate::sql::{QueryError, time_zone};
 
 /// Variables whose changes are reported to the client, with the reported names.
-const TOLD: [(&str, &str); 6] = [
+const TOLD: [(&str, &str); 7] = [
     ("datestyle", "DateStyle"),
     ("intervalstyle", "IntervalStyle"),
     ("timezone", "TimeZone"),
     ("application_name", "application_name"),
     ("client_encoding", "client_encoding"),
+    ("default_transaction_read_only", "default_transaction_read_only"),
     ("standard_conforming_strings", "standard_conforming_strings"),
 ];
 
@@ -309,8 +310,9 @@ pub(crate) fn show(variables: &HashMap<String, String>, variable: &str) -> Resul
     // The variables contain the user and the database of the connection, too.
     let known = known(variable);
     let stored = match variable {
-        // A block that states no level has that of the session.
+        // A block that states no mode has that of the session.
         "transaction_isolation" if !variables.contains_key(variable) => "default_transaction_isolation",
+        "transaction_read_only" if !variables.contains_key(variable) => "default_transaction_read_only",
         variable => variable,
     };
     let set = variables.get(stored).filter(|_| known.is_some() || check_name(variable).is_ok());
