@@ -116,6 +116,9 @@ class Clients(Served):
             # A prepared statement.
             lines = connection.execute("EXPLAIN SELECT * FROM nation WHERE n_nationkey = %s", [3], prepare=True).fetchall()
             self.assertIn("n_nationkey", str(lines))
+            connection.execute("PREPARE p (bigint) AS SELECT * FROM nation WHERE n_nationkey = $1")
+            for options, key in (("", "n_nationkey"), ("(ANALYZE, COSTS off)", "output_rows")):
+                self.assertIn(key, str(connection.execute(f"EXPLAIN {options} EXECUTE p(3)").fetchall()))
 
     def test_bound_numbers_keep_their_value(self):
         """The type of the other operand does not matter: psycopg states the type of a number."""

@@ -29,7 +29,7 @@ use super::parameters;
 use super::prepared::Prepared;
 use super::rows::{Rows, description, fields};
 use super::statement::Statement;
-use crate::sql::{QueryError, Run, result_columns};
+use crate::sql::{QueryError, Run, about, result_columns};
 
 /// Maximum number of statements, and of portals, per connection.
 const KEPT_MAX: usize = 4096;
@@ -251,6 +251,9 @@ impl Connection<'_> {
     ) -> PgWireResult<Option<Vec<FieldInfo>>> {
         let executed;
         let statement = match &prepared.statement {
+            Some(Statement::Execute { explains: Some(plan), .. }) => {
+                return Ok(Some(fields(&result_columns(plan), format, &self.text())?.to_vec()));
+            }
             Some(Statement::Execute { name, .. }) => {
                 executed = Box::pin(self.current(name)).await?;
                 &executed.statement
@@ -329,8 +332,9 @@ impl Connection<'_> {
                 let declare = Statement::Declare { cursor, holds: *holds, binary: *binary, plan };
                 Begun::Done(self.command(sql, &declare).await?.unwrap_or_else(|| Tag::new("DECLARE CURSOR")))
             }
-            Statement::Execute { name, arguments } => {
-                Box::pin(self.begin_execute(sql, name, arguments, &format)).await?
+            Statement::Execute { name, arguments, explains } => {
+                let explains = explains.as_deref();
+                Box::pin(self.begin_execute(sql, name, arguments, explains, &format)).await?
             }
             Statement::Fetch { cursor, steps, moves } => {
                 Begun::Done(self.fetch(cursor, *steps, *moves, false).await?)
@@ -362,18 +366,23 @@ impl Connection<'_> {
         Ok(Begun::Rows(Box::new(Rows::new(tag_of_rows(plan), results, schema, fields))))
     }
 
-    /// Begins an EXECUTE.
+    /// Begins an EXECUTE, or an EXPLAIN of one.
     pub(crate) async fn begin_execute(
         &mut self,
         sql: &str,
         name: &str,
         arguments: &[ast::Expr],
+        explains: Option<&LogicalPlan>,
         format: &Format,
     ) -> PgWireResult<Begun> {
         let (prepared, values) = Box::pin(self.executed(name, arguments)).await?;
         match &prepared.statement {
             Some(Statement::Plan(plan)) => {
                 let bound = prepared.bound(plan, &values)?;
+                let (plan, bound) = match explains {
+                    Some(explain) => (explain, about(explain, bound)),
+                    None => (plan.as_ref(), bound),
+                };
                 let run = Run { prepared: Some(prepared.sql.clone()), ..self.run() };
                 self.begin_plan(sql, plan, bound, format, run).await
             }

@@ -83,8 +83,9 @@ impl Connection<'_> {
                 self.all(rows).await
             }
             Statement::Plan(plan) => self.effect(sql, *plan, self.run()).await,
-            Statement::Execute { name, arguments } => {
-                match Box::pin(self.begin_execute(sql, &name, &arguments, &Format::UnifiedText)).await? {
+            Statement::Execute { name, arguments, explains } => {
+                let (explains, format) = (explains.as_deref(), &Format::UnifiedText);
+                match Box::pin(self.begin_execute(sql, &name, &arguments, explains, format)).await? {
                     Begun::Rows(rows) => self.all(*rows).await,
                     Begun::Done(tag) => Ok(tag),
                 }

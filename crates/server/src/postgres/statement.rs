@@ -63,8 +63,9 @@ pub(crate) enum Statement {
     Close(Option<String>),
     /// PREPARE: the statement's name, the stated types of its parameters, and its text.
     Prepare { name: String, types: Vec<ast::DataType>, sql: String },
-    /// EXECUTE of the statement with this name, with these arguments.
-    Execute { name: String, arguments: Vec<ast::Expr> },
+    /// EXECUTE of the statement with this name, with these arguments. `explains`: the plan of an EXPLAIN of it, about
+    /// another plan.
+    Execute { name: String, arguments: Vec<ast::Expr>, explains: Option<Box<LogicalPlan>> },
     /// DEALLOCATE of one statement or of all.
     Deallocate(Option<String>),
     /// DISCARD ALL.
@@ -221,6 +222,15 @@ pub(crate) async fn plan(
     stated: &[Option<DataType>],
 ) -> Result<Statement, QueryError> {
     let Parsed::Statement(ast) = &parsed else { return planned(session, parsed, stated).await };
+    if let Some((name, arguments)) = execution(ast) {
+        return Ok(Statement::Execute { name, arguments, explains: None });
+    }
+    if let Ast::Explain { statement: of, .. } = ast.as_ref()
+        && let Some((name, arguments)) = execution(of)
+    {
+        let plan = session.plan_statement(explained_otherwise(ast)?, &[]).await?;
+        return Ok(Statement::Execute { name, arguments, explains: Some(Box::new(plan)) });
+    }
     let name = folded;
     Ok(match ast.as_ref() {
         Ast::StartTransaction { begin, modes, .. } => {
@@ -270,11 +280,6 @@ pub(crate) async fn plan(
         Ast::Prepare { name: of, data_types, statement } => {
             Statement::Prepare { name: folded(of), types: data_types.clone(), sql: statement.to_string() }
         }
-        Ast::Execute { name: Some(of), parameters, using, immediate: false, .. } if using.is_empty() => {
-            let name =
-                of.0.iter().filter_map(|part| part.as_ident()).map(folded).collect::<Vec<_>>().join(".");
-            Statement::Execute { name, arguments: parameters.clone() }
-        }
         Ast::Close { cursor: CloseCursor::All } => Statement::Close(None),
         Ast::Close { cursor: CloseCursor::Specific { name: cursor } } => Statement::Close(Some(name(cursor))),
         Ast::Fetch { name: cursor, direction, into, .. } => {
@@ -314,6 +319,27 @@ pub(crate) async fn plan(
         }
         _ => return planned(session, parsed, stated).await,
     })
+}
+
+/// The name and the arguments of an EXECUTE.
+fn execution(statement: &Ast) -> Option<(String, Vec<ast::Expr>)> {
+    match statement {
+        Ast::Execute { name: Some(of), parameters, using, immediate: false, .. } if using.is_empty() => {
+            let name = of.0.iter().filter_map(|part| part.as_ident()).map(folded);
+            Some((name.collect::<Vec<_>>().join("."), parameters.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// The EXPLAIN, with its options, of a statement that needs nothing.
+fn explained_otherwise(explain: &Ast) -> Result<Parsed, QueryError> {
+    let mut other = explain.clone();
+    let row = parse_postgresql("SELECT 1").map_err(|error| QueryError::syntax("SELECT 1", &error))?.pop();
+    if let (Ast::Explain { statement, .. }, Some(row)) = (&mut other, row) {
+        **statement = row;
+    }
+    Ok(Parsed::Statement(Box::new(other)))
 }
 
 /// Returns whether a statement is accepted after a failure in a transaction.

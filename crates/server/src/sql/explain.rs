@@ -8,7 +8,7 @@ use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::format::{ExplainFormat, ExplainStatementOptions};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Analyze, Explain, LogicalPlan, PlanType, ToStringifiedPlan};
 use datafusion::sql::parser::{ExplainStatement, Statement};
 use datafusion::sql::sqlparser::ast::{AnalyzeFormatKind, DescribeAlias, Statement as Ast, UtilityOption};
 use serde_json::Value;
@@ -48,6 +48,19 @@ pub(crate) fn explained(plan: &LogicalPlan) -> Option<Explained> {
 /// The columns of a plan's result.
 pub(crate) fn columns(plan: &LogicalPlan) -> SchemaRef {
     explained(plan).map_or_else(|| Arc::clone(plan.schema().inner()), Explained::columns)
+}
+
+/// An EXPLAIN with the same options about another plan.
+pub(crate) fn about(explain: &LogicalPlan, plan: LogicalPlan) -> LogicalPlan {
+    match explain {
+        LogicalPlan::Explain(of) => LogicalPlan::Explain(Explain {
+            stringified_plans: vec![plan.to_stringified(PlanType::InitialLogicalPlan)],
+            plan: Arc::new(plan),
+            ..of.clone()
+        }),
+        LogicalPlan::Analyze(of) => LogicalPlan::Analyze(Analyze { input: Arc::new(plan), ..of.clone() }),
+        _ => plan,
+    }
 }
 
 impl Explained {

@@ -86,7 +86,7 @@ pub(crate) use dialect::{
     array_elements, bytea, check_collations, compared, given_names, in_rows, keep_names,
 };
 pub use error::{More, QueryError};
-pub(crate) use explain::columns as result_columns;
+pub(crate) use explain::{about, columns as result_columns};
 pub use functions::function_session;
 pub(crate) use functions::quoted_name;
 pub(crate) use nesting::check as check_nesting;

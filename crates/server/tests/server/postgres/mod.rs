@@ -375,6 +375,17 @@ async fn a_startup_message_sets_variables_and_reset_brings_them_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_made_in_a_transaction_that_only_reads() {
+    let world = World::with_users(|_, _| {}).await;
+    let root = world.connect("root", "root").await.unwrap();
+    root.batch_execute("BEGIN READ ONLY").await.unwrap();
+    let error = root.batch_execute("CREATE VIEW v AS SELECT 1 AS a").await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "25006");
+    root.batch_execute("ROLLBACK").await.unwrap();
+    root.batch_execute("CREATE VIEW v AS SELECT 1 AS a").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prepared_statement_means_what_is_there() {
     let world = World::with_users(|_, _| {}).await;
     let client = world.connect("root", "root").await.unwrap();
