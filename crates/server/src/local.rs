@@ -1,12 +1,12 @@
 //! A session inside the calling process, for `coscan sql`: the server's SQL without a network, a password or a limit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use coscan_datafusion::CoscanContext;
 use coscan_tier::{TierUser, Tiers};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::access::{Audit, Limits, Role, Users};
@@ -14,7 +14,7 @@ use crate::config::ServeConfig;
 use crate::error::ServeError;
 use crate::postgres::statement::{Statement, plan, read};
 use crate::sql::{
-    Protocol, QueryError, Results, Run, RunningQuery, Session, SessionBase, Sources, Tables, shown,
+    Protocol, QueryError, Results, Run, RunningQuery, Session, SessionBase, Sources, Tables, settings, shown,
     type_shown,
 };
 
@@ -86,14 +86,26 @@ impl LocalSession {
         self.session.run(sql, plan, Run::default()).await
     }
 
-    /// The plan of a statement, with the rewrites for statements about catalogs. What only a connection has, such as a
-    /// transaction, has no plan there.
+    /// The plan of a statement, with the rewrites for statements about catalogs. Tables are read-only, so statements about
+    /// transactions do nothing. Other statements about a connection are refused.
     async fn plan(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
         let mut statements = read(&self.session, sql).await?;
-        if let (Some(statement), true) = (statements.pop(), statements.is_empty())
-            && let Statement::Plan(plan) = plan(&self.session, statement, &[]).await?
-        {
-            return Ok(*plan);
+        if let (Some(statement), true) = (statements.pop(), statements.is_empty()) {
+            match plan(&self.session, statement, &[]).await? {
+                Statement::Plan(plan) => return Ok(*plan),
+                Statement::Transact(_) | Statement::Accepted(_) => {
+                    return Ok(LogicalPlanBuilder::empty(false).build()?);
+                }
+                Statement::Declare { .. } | Statement::Fetch { .. } | Statement::Close(_) => {
+                    return Err(QueryError::unsupported("cursors need a server: coscan serve"));
+                }
+                Statement::Set { variable, .. } if variable != "timezone" => {
+                    settings::check(&HashMap::new(), &variable)?;
+                    let text = format!("SET {variable} has no effect here: it needs a server, coscan serve");
+                    return Err(QueryError::unsupported(text));
+                }
+                _ => {}
+            }
         }
         self.session.plan(sql).await
     }

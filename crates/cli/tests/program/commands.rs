@@ -105,6 +105,7 @@ fn results_in_every_format() {
     assert_eq!(rows.lines().count(), 3);
     // A statement without columns prints nothing.
     assert_eq!(sql_stdout(&["-c", "SET datafusion.execution.batch_size = 100", "--format", "csv"]), "");
+    assert_eq!(sql_stdout(&["-c", "BEGIN; SELECT 1 AS a; COMMIT", "--format", "csv"]), "a\n1\n");
 }
 
 /// The forms are those of PostgreSQL and DuckDB; JSON has no NaN.

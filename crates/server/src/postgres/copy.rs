@@ -1,7 +1,10 @@
-//! COPY ... TO STDOUT: text, CSV and binary.
+//! COPY ... TO STDOUT: text, CSV and binary. COPY ... TO 'file' with PostgreSQL's options.
+
+use std::collections::BTreeMap;
 
 use bytes::{BufMut, BytesMut};
-use datafusion::sql::sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption};
+use datafusion::sql::parser::{CopyToSource, CopyToStatement};
+use datafusion::sql::sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, Value};
 use pgwire::api::portal::Format;
 use pgwire::error::PgWireResult;
 use pgwire::messages::data::DataRow;
@@ -49,6 +52,60 @@ pub(crate) fn without_parentheses(options: &[CopyLegacyOption]) -> Result<Vec<Co
         others.push(other);
     }
     Ok(others)
+}
+
+/// COPY to a file with PostgreSQL's options, as the query engine has it.
+///
+/// # Errors
+///
+/// If an option is not supported.
+pub(crate) fn to_file(
+    source: &CopySource,
+    file: &str,
+    given: &[CopyOption],
+) -> Result<CopyToStatement, QueryError> {
+    let source = match source {
+        CopySource::Query(query) => CopyToSource::Query(query.clone()),
+        CopySource::Table { table_name, columns } if columns.is_empty() => {
+            CopyToSource::Relation(table_name.clone())
+        }
+        CopySource::Table { .. } => {
+            let text = "a list of columns before TO 'file' is not supported: write COPY (SELECT ...) TO";
+            return Err(QueryError::unsupported(text));
+        }
+    };
+    let (mut stored_as, mut options) = (None, BTreeMap::new());
+    for option in given {
+        let (name, value) = match option {
+            CopyOption::Format(name) => match name.value.to_ascii_lowercase().as_str() {
+                format @ ("text" | "binary") => {
+                    let text = format!("COPY to a file has no format {format}: use csv, json or parquet");
+                    return Err(QueryError::unsupported(text));
+                }
+                format => {
+                    stored_as = Some(format.to_ascii_uppercase());
+                    continue;
+                }
+            },
+            CopyOption::Header(header) => ("format.has_header", header.to_string()),
+            CopyOption::Delimiter(delimiter) => ("format.delimiter", delimiter.to_string()),
+            CopyOption::Null(text) => ("format.null_value", text.clone()),
+            CopyOption::Quote(quote) => ("format.quote", quote.to_string()),
+            CopyOption::Escape(escape) => ("format.escape", escape.to_string()),
+            other => {
+                let text = format!("COPY option {other} is not supported for files");
+                return Err(QueryError::unsupported(text));
+            }
+        };
+        options.insert(name.to_owned(), Value::SingleQuotedString(value));
+    }
+    if stored_as.as_deref() == Some("CSV") {
+        // The query engine writes a header without being asked.
+        let no_header = || Value::SingleQuotedString("false".to_owned());
+        options.entry("format.has_header".to_owned()).or_insert_with(no_header);
+    }
+    let (target, options) = (file.to_owned(), options.into_iter().collect());
+    Ok(CopyToStatement { source, target, partitioned_by: Vec::new(), stored_as, options })
 }
 
 fn of_csv(option: &CopyLegacyCsvOption) -> CopyOption {

@@ -140,7 +140,16 @@ fn parsed(session: &Session, sql: &str) -> Result<Vec<Parsed>, QueryError> {
             )
     };
     match plain {
-        Ok(statements) if statements.iter().any(is_own) => own(sql),
+        Ok(statements) if statements.iter().any(is_own) => match &statements[..] {
+            [Ast::Copy { source, target: CopyTarget::File { filename }, options, legacy_options, .. }]
+                if !options.is_empty() || !legacy_options.is_empty() =>
+            {
+                let mut options = options.clone();
+                options.extend(copy::without_parentheses(legacy_options)?);
+                Ok(vec![Parsed::CopyTo(copy::to_file(source, filename, &options)?)])
+            }
+            _ => own(sql),
+        },
         Ok(statements) if statements.iter().any(|statement| touches_tables(session, statement)) => {
             Ok(named(statements))
         }
