@@ -251,8 +251,9 @@ pub(crate) async fn plan(
         Ast::Rollback { savepoint: Some(to), .. } => Statement::Transact(Transact::RollbackTo(name(to))),
         Ast::Savepoint { name: of } => Statement::Transact(Transact::Savepoint(name(of))),
         Ast::ReleaseSavepoint { name: of } => Statement::Transact(Transact::Release(name(of))),
-        Ast::LISTEN { .. } => {
-            return Err(QueryError::other("0A000", "coscan has no notifications: LISTEN is not supported"));
+        Ast::LISTEN { .. } | Ast::NOTIFY { .. } => {
+            let text = "coscan has no notifications: LISTEN and NOTIFY are not supported";
+            return Err(QueryError::unsupported(text));
         }
         Ast::UNLISTEN { .. } => Statement::Accepted("UNLISTEN"),
         Ast::Reset(reset) => match &reset.reset {
