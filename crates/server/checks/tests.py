@@ -109,7 +109,7 @@ class Clients(Served):
                     [[[found]]] = cursor.fetchall()
                     self.assertIn("Node Type", found["Plan"])
                     self.assertIn(key, found["Plan"])
-            for options, error in (("(FOO)", psycopg.errors.SyntaxError), ("(SETTINGS)", psycopg.errors.FeatureNotSupported),
+            for options, error in (("(FOO)", psycopg.errors.SyntaxError), ("(MEMORY)", psycopg.errors.FeatureNotSupported),
                                    ("(FORMAT yaml)", psycopg.errors.FeatureNotSupported)):
                 with self.assertRaises(error):
                     plan(options)

@@ -22,7 +22,7 @@ const QUERY_PLAN: &str = "QUERY PLAN";
 /// The row of the engine's plan that runs.
 const PHYSICAL: &str = "physical_plan";
 /// Options of PostgreSQL that are refused.
-const REFUSED: [&str; 5] = ["generic_plan", "memory", "serialize", "settings", "wal"];
+const REFUSED: [&str; 3] = ["generic_plan", "memory", "serialize"];
 
 /// The form of a plan's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,15 +146,18 @@ pub(super) fn read(statement: &mut Statement) -> std::result::Result<(), QueryEr
             _ => Some(name.parse()?),
         };
     }
-    let mut timing = false;
+    let (mut timing, mut wal) = (false, false);
     for option in options.iter().flatten() {
         let name = option.name.value.to_ascii_lowercase();
         match name.as_str() {
             "analyze" => read.analyze = is_on(option)?,
             "verbose" => read.verbose = is_on(option)?,
             "timing" => timing = is_on(option)?,
-            // The plan shows costs if the engine knows them, and ANALYZE the bytes read and the times.
-            "costs" | "buffers" | "summary" => drop(is_on(option)?),
+            // Nothing is written.
+            "wal" => wal = is_on(option)?,
+            // The plan shows costs if the engine knows them, and ANALYZE the bytes read and the times. No setting changes
+            // PostgreSQL's plan.
+            "costs" | "buffers" | "summary" | "settings" => drop(is_on(option)?),
             "format" => read.format = format_of(&argument(option))?,
             _ if REFUSED.contains(&name.as_str()) => {
                 let name = name.to_ascii_uppercase();
@@ -163,8 +166,10 @@ pub(super) fn read(statement: &mut Statement) -> std::result::Result<(), QueryEr
             _ => return Err(QueryError::other("42601", format!("unrecognized EXPLAIN option \"{name}\""))),
         }
     }
-    if timing && !read.analyze {
-        return Err(QueryError::other("22023", "EXPLAIN option TIMING requires ANALYZE"));
+    for (name, is_on) in [("TIMING", timing), ("WAL", wal)] {
+        if is_on && !read.analyze {
+            return Err(QueryError::other("22023", format!("EXPLAIN option {name} requires ANALYZE")));
+        }
     }
     // Other formats than lines have no steps.
     read.verbose &= read.format.is_none();
@@ -222,6 +227,7 @@ mod tests {
             ("EXPLAIN SELECT 1", false, false, false),
             ("EXPLAIN ANALYZE VERBOSE SELECT 1", true, true, false),
             ("EXPLAIN (ANALYZE, BUFFERS, COSTS off, TIMING 0, SUMMARY) SELECT 1", true, false, false),
+            ("EXPLAIN (ANALYZE, SETTINGS, WAL) SELECT 1", true, false, false),
             ("EXPLAIN (ANALYZE false, VERBOSE on) SELECT 1", false, true, false),
             ("EXPLAIN (FORMAT JSON, VERBOSE) SELECT 1", false, false, true),
             ("EXPLAIN (FORMAT 'json', ANALYZE 'on') SELECT 1", true, false, true),
@@ -233,7 +239,8 @@ mod tests {
         for (sql, code) in [
             ("EXPLAIN (FOO) SELECT 1", "42601"),
             ("EXPLAIN (ANALYZE maybe) SELECT 1", "42601"),
-            ("EXPLAIN (SETTINGS) SELECT 1", "0A000"),
+            ("EXPLAIN (MEMORY) SELECT 1", "0A000"),
+            ("EXPLAIN (WAL) SELECT 1", "22023"),
             ("EXPLAIN (FORMAT xml) SELECT 1", "0A000"),
             ("EXPLAIN (FORMAT foo) SELECT 1", "22023"),
             ("EXPLAIN (TIMING) SELECT 1", "22023"),
