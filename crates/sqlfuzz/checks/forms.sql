@@ -2,6 +2,8 @@ SELECT 5 BETWEEN SYMMETRIC 7 AND 3
 SELECT 5 NOT BETWEEN SYMMETRIC 7 AND 3
 -- another type
 TABLE pg_namespace LIMIT 0
+-- another type
+SELECT c.conname, array(SELECT attname FROM unnest(c.conkey) WITH ORDINALITY k(n, place) JOIN pg_attribute a ON k.n = a.attnum WHERE a.attrelid = c.conrelid ORDER BY k.place) FROM pg_constraint c JOIN pg_class t ON c.conrelid = t.oid WHERE t.relname = 'nosuch'
 SELECT trim(leading from '  x ')
 SELECT trim(trailing from '  x ')
 SELECT trim(both from '  x ')

@@ -39,6 +39,9 @@ const NOTHING_IN: [&str; 8] = [
     "pg_ts_token_type",
 ];
 
+/// Lists of the columns of keys and indexes. They are NULL, because tables have neither.
+const KEYS: [&str; 6] = ["confkey", "conkey", "indclass", "indcollation", "indkey", "indoption"];
+
 /// Columns of `pg_type` with functions. They hold names.
 const FUNCTION_COLUMNS: [&str; 8] =
     ["typanalyze", "typinput", "typmodin", "typmodout", "typoutput", "typreceive", "typsend", "typsubscript"];
@@ -421,6 +424,22 @@ fn single(query: &mut Query) {
     }
 }
 
+/// Returns true if a query reads a list of key columns, which is NULL, for each of its rows.
+fn unnests_keys(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let is_key = |list: &Expr| match list {
+        Expr::CompoundIdentifier(parts) => {
+            parts.last().is_some_and(|part| KEYS.contains(&folded(part).as_str()))
+        }
+        _ => false,
+    };
+    let reads_key = |factor: &TableFactor| match factor {
+        TableFactor::UNNEST { array_exprs, .. } => array_exprs.iter().any(is_key),
+        _ => false,
+    };
+    select.from.iter().any(|from| reads_key(&from.relation) && from.joins.iter().all(is_inner))
+}
+
 /// The array of a subquery's rows, in a form that needs no type: arrays of catalogs may be text.
 fn gathered(query: &Query) -> Expr {
     let mut query = query.clone();
@@ -433,12 +452,15 @@ fn gathered(query: &Query) -> Expr {
         }
         ControlFlow::Continue(())
     });
+    let of_keys = unnests_keys(&query);
     let order = query.order_by.take().map(|order| order.to_string());
     let order = order.filter(|order| !order.chars().any(|c| c.is_ascii_digit())).unwrap_or_default();
     let aggregate = match column(&mut query) {
-        Some((select, expr)) if from && empty.is_continue() => parsed(&format!("array_agg({expr} {order})"))
-            .map(|all| select.projection = vec![SelectItem::UnnamedExpr(all)])
-            .ok(),
+        Some((select, expr)) if from && empty.is_continue() && !of_keys => {
+            parsed(&format!("array_agg({expr} {order})"))
+                .map(|all| select.projection = vec![SelectItem::UnnamedExpr(all)])
+                .ok()
+        }
         _ => None,
     };
     match aggregate {
@@ -461,6 +483,10 @@ mod tests {
 
     #[test]
     fn arrays_of_subqueries_are_aggregates_or_empty() {
+        let key = "SELECT ARRAY(SELECT a.attname FROM unnest(c.conkey) WITH ORDINALITY k(number, place) \
+                   JOIN pg_attribute a ON k.number = a.attnum WHERE a.attrelid = c.conrelid ORDER BY k.place) \
+                   FROM pg_constraint c";
+        assert!(!rewritten(key).to_lowercase().contains("unnest"), "{}", rewritten(key));
         let members = "SELECT ARRAY(SELECT b.rolname FROM pg_catalog.pg_roles b WHERE b.oid = r.oid ORDER BY b.rolname) \
                        FROM pg_catalog.pg_roles r";
         let text = rewritten(members);
