@@ -9,6 +9,10 @@ use pgwire::error::PgWireResult;
 
 use super::error::error;
 
+/// The variables of the modes of a transaction.
+pub(super) const ISOLATION: &str = "transaction_isolation";
+pub(super) const READ_ONLY: &str = "transaction_read_only";
+
 /// The modes of a transaction: variables and their values.
 pub(crate) type Modes = Vec<(&'static str, String)>;
 

@@ -24,12 +24,11 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::block::{Modes, Transact};
+use super::block::{ISOLATION, Modes, READ_ONLY, Transact};
 use super::catalog;
 use super::copy::{self, CopyFormat};
 use super::objects;
 use super::regclass;
-use super::transaction::{ISOLATION, READ_ONLY};
 use crate::sql::ast::folded;
 use crate::sql::{
     QueryError, Session, check_collations, check_nesting, given_names, is_move, keep_names, parsable,

@@ -11,14 +11,12 @@ use pgwire::api::ClientInfo;
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::response::TransactionStatus;
 
-use super::block::{Modes, Open, Point, Transact};
+use super::block::{ISOLATION, Modes, Open, Point, READ_ONLY, Transact};
 use super::connection::Connection;
 use super::error::error;
 use crate::sql::settings;
 
 /// The variables of the modes of a transaction.
-pub(super) const ISOLATION: &str = "transaction_isolation";
-pub(super) const READ_ONLY: &str = "transaction_read_only";
 const MODES: [&str; 2] = [ISOLATION, READ_ONLY];
 /// Maximum number of savepoints of a block.
 const SAVEPOINTS_MAX: usize = 1024;

@@ -333,7 +333,10 @@ fn rounded_interval(tokens: &[TokenWithSpan], at: usize) -> Option<(&str, &Token
 fn fetched(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     let token = |at: usize| tokens.get(at).map(|token| &token.token);
     let word = |at: usize| token(at).and_then(word_of);
-    let is_move = |at: usize| matches!(token(at), Some(Token::Word(word)) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("move"));
+    let is_move = |at: usize| match token(at) {
+        Some(Token::Word(word)) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case("move"),
+        _ => false,
+    };
     // These statements have few tokens.
     let is_verb = |at: &usize| word(*at) == Some(Keyword::FETCH) || is_move(*at);
     let begin = (at.saturating_sub(4)..=at).rev().find(is_verb)?;
