@@ -56,7 +56,7 @@ pub(crate) fn numbered(sql: &str, given: usize) -> Result<String> {
                 if name == "?" {
                     marks += 1;
                     places.push((token.span, format!("${marks}")));
-                } else if let Ok(number) = name.trim_start_matches(['$', '?']).parse() {
+                } else if let Ok(number) = name.trim_start_matches(['$', '?']).parse::<usize>() {
                     highest = number.max(highest);
                 }
             }

@@ -221,6 +221,7 @@ fn query_of(logical: &LogicalPlan) -> &LogicalPlan {
 
 #[cfg(test)]
 mod tests {
+    use coscan_upstream::PlainSql;
     use datafusion::prelude::SessionContext;
 
     use super::*;
@@ -235,7 +236,7 @@ mod tests {
             (format!("SELECT v FROM {t} WHERE v = (SELECT max(v) + 1 FROM {t} WHERE v < 5)"), false),
             (format!("SELECT v FROM {t} WHERE v = (SELECT v FROM {t} ORDER BY v LIMIT 1)"), false),
         ] {
-            let plan = session.sql(&sql).await.expect(&sql).into_optimized_plan().expect(&sql);
+            let plan = session.plain_sql(&sql).await.expect(&sql).into_optimized_plan().expect(&sql);
             assert_eq!(has_values_of_rows(&plan).expect(&sql), several, "{sql}");
         }
     }

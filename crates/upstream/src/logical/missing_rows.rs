@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, Result, internal_err};
+use datafusion::common::{Column, JoinType, Result, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Subquery, Volatility,
@@ -36,8 +36,9 @@ impl AnalyzerRule for MissingRows {
         let mut any = false;
         let of_node = |node: LogicalPlan| {
             let node = node.map_expressions(|expr| expr.transform_up(marked))?;
-            any |= node.transformed;
-            // Columns above may be NULL, too.
+            // Columns above may be NULL, too: also above the join that a correlated subquery has become.
+            let joins = matches!(&node.data, LogicalPlan::Join(join) if join.join_type != JoinType::Inner);
+            any |= node.transformed || joins;
             if any { Ok(Transformed::yes(node.data.recompute_schema()?)) } else { Ok(node) }
         };
         Ok(plan.transform_up_with_subqueries(of_node)?.data)
