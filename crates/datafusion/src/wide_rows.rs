@@ -27,7 +27,6 @@ use datafusion::physical_plan::unnest::UnnestExec;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::interrupt::check_interrupt;
-use crate::shared_result::with_same_rows;
 use crate::slices::sliced;
 
 /// Rows of which a batch would have more bytes are too wide for it.
@@ -63,17 +62,15 @@ impl Narrow {
 /// The plan with small batches where an operator makes many rows of a batch, or wide ones. Batches have up to `batch_rows`
 /// rows. If rows are too wide for it, the run ends with an error, and `narrow` says so.
 ///
-/// This is no rule of the optimizer: equal queries share their results only in sessions whose rules are all known.
-///
 /// # Errors
 ///
 /// If a node cannot be made again with another input.
-pub fn in_small_batches(
+pub(crate) fn in_small_batches(
     plan: Arc<dyn ExecutionPlan>,
     batch_rows: usize,
     narrow: &Narrow,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    with_same_rows(plan, &|plan| measured(sliced(plan, batch_rows)?, batch_rows, narrow))
+    measured(sliced(plan, batch_rows)?, batch_rows, narrow)
 }
 
 /// Measures the inputs of joins and of UNNEST.

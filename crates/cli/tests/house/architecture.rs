@@ -85,7 +85,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "coscan-python",
-        &["coscan-cli", "coscan-datafusion", "coscan-engine", "coscan-lake", "coscan-upstream"],
+        &[
+            "coscan-cli",
+            "coscan-datafusion",
+            "coscan-engine",
+            "coscan-lake",
+            "coscan-server",
+            "coscan-upstream",
+        ],
     ),
 ];
 

@@ -65,7 +65,7 @@ impl SharedResult {
 /// # Errors
 ///
 /// If the replacement fails.
-pub(crate) fn with_same_rows(
+pub(super) fn with_same_rows(
     plan: Arc<dyn ExecutionPlan>,
     replace: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
 ) -> Result<Arc<dyn ExecutionPlan>> {

@@ -17,16 +17,33 @@ mod runs;
 use std::sync::Arc;
 
 use coscan_engine::Engine;
+use datafusion::common::Result;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::physical_plan::ExecutionPlan;
 
-pub(crate) use exec::with_same_rows;
+use crate::wide_rows::{self, Narrow};
 
 /// Returns the number of the query from which a query takes or took its result;
 /// [`with_account`](crate::with_account) numbers queries. Returns `None` if the query runs by itself, or
 /// joined a query without a number. `plan` is the root of its plan.
 pub fn result_taken_from(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     plan.downcast_ref::<exec::SharedResultExec>().and_then(|node| node.0.taken_from())
+}
+
+/// The plan with small batches where an operator makes many rows of a batch, or wide ones. Batches have up to `batch_rows`
+/// rows. If rows are too wide for it, the run ends with an error, and `narrow` says so. A result is shared as before.
+///
+/// This is no rule of the optimizer: equal queries share their results only in sessions whose rules are all known.
+///
+/// # Errors
+///
+/// If a node cannot be made again with another input.
+pub fn in_small_batches(
+    plan: Arc<dyn ExecutionPlan>,
+    batch_rows: usize,
+    narrow: &Narrow,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    exec::with_same_rows(plan, &|plan| wide_rows::in_small_batches(plan, batch_rows, narrow))
 }
 
 /// Adds sharing of results to a session under construction, which must already have a planner. `own_planner`

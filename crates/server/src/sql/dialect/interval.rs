@@ -82,7 +82,9 @@ pub(super) fn in_fields(text: &str, first: &DateTimeField, last: &DateTimeField)
     }
     let clock = match (first, last, &parts[..]) {
         (Day, Hour, [hours]) => format!("{hours} hours"),
-        (Minute, Second, [minutes, seconds]) if day.is_none() && minutes.parse::<u8>().is_ok_and(|minutes| minutes < 60) => {
+        (Minute, Second, [minutes, seconds])
+            if day.is_none() && minutes.parse::<u8>().is_ok_and(|minutes| minutes < 60) =>
+        {
             format!("{minutes} minutes {seconds} seconds")
         }
         (Day | Hour, Minute, [_, _]) | (Day | Hour, Second, [_, _] | [_, _, _]) => rest.to_owned(),
