@@ -3,6 +3,7 @@
 //! The engine's counters are read at each scrape. Latencies are kept as histograms per user and policy. Users beyond
 //! the first [`USERS_MAX`] are counted together, so invented names do not become series.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -219,7 +220,7 @@ fn stores(encoder: &mut DescriptorEncoder, stores: &[StoreUse]) -> fmt::Result {
     for (name, help, value) in gauges {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for store in stores {
-            let labels = [("store", store.store.as_str()), ("why", store.why.as_str())];
+            let labels = [("store", plain(&store.store)), ("why", store.why.as_str().into())];
             let value = ConstGauge::new(i64::try_from(value(store)).unwrap_or(i64::MAX));
             value.encode(family.encode_family(&labels)?)?;
         }
@@ -240,17 +241,27 @@ fn requests(encoder: &mut DescriptorEncoder, prices: &StorePrices) -> fmt::Resul
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for store in &stores {
             ConstCounter::new(count(store))
-                .encode(family.encode_family(&[("store", store.store.as_str())])?)?;
+                .encode(family.encode_family(&[("store", plain(&store.store))])?)?;
         }
     }
     let help = "The price of a store's requests and bytes in dollars, by store_prices";
     let mut family = encoder.encode_descriptor("store_cost_dollars", help, None, MetricType::Counter)?;
     for store in &stores {
         if let Some(dollars) = store.price(prices) {
-            ConstCounter::new(dollars).encode(family.encode_family(&[("store", store.store.as_str())])?)?;
+            ConstCounter::new(dollars).encode(family.encode_family(&[("store", plain(&store.store))])?)?;
         }
     }
     Ok(())
+}
+
+/// The address of a store without the user and the password that it may have.
+fn plain(store: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = store.split_once("://") else { return store.into() };
+    let host = rest.split('/').next().unwrap_or(rest);
+    match host.rfind('@') {
+        Some(at) => format!("{scheme}://{}", &rest[at + 1..]).into(),
+        None => store.into(),
+    }
 }
 
 fn counter(encoder: &mut DescriptorEncoder, name: &str, help: &str, value: u64) -> fmt::Result {
@@ -272,6 +283,18 @@ pub(crate) async fn scrape(Extract(http): Extract<Arc<Http>>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_stores_show_no_password() {
+        for (store, shown) in [
+            ("http://user:secret@host:80", "http://host:80"),
+            ("https://user:s@cret@host/a@b", "https://host/a@b"),
+            ("s3://bucket/a@b", "s3://bucket/a@b"),
+            ("this machine", "this machine"),
+        ] {
+            assert_eq!(plain(store), shown);
+        }
+    }
 
     #[test]
     fn names_that_are_made_up_become_no_series() {
