@@ -52,6 +52,8 @@ TYPES = {
     *((wanted, given) for wanted in (INT2, INT4, INT8) for given in (INT2, INT4, INT8)),
     # docs/serve-sql.md: the sum of bigint is bigint in WITH RECURSIVE; parts of a time are integers.
     (NUMERIC, INT8), (NUMERIC, INT4),
+    # docs/serve-sql.md: whole keys of folders are bigint, and their sums numeric.
+    (INT8, NUMERIC),
     # docs/serve-sql.md: a date plus whole days or months is a date; `date_trunc` of a date has no zone.
     (TIMESTAMP, DATE), (TIMESTAMPTZ, TIMESTAMP),
     # docs/serve-sql.md: the sum of real is of double precision; functions of real, and real with whole numbers, are real.

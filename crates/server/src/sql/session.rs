@@ -108,6 +108,9 @@ impl SessionBase {
         let settings = coscan.ctx.copied_config().with_default_catalog_and_schema(DATABASE, PUBLIC);
         let context = coscan.new_session(settings.with_create_default_catalog_and_schema(true));
         setup_pg_catalog(&context, DATABASE, EmptyContextProvider).map_err(|error| *error)?;
+        for (name, function) in coscan.ctx.state().table_functions() {
+            context.register_udtf(name, Arc::clone(function.function()));
+        }
         super::functions::register(&context);
         let pg_tables = Arc::new(PgCatalogStaticTables::try_new()?);
         super::objects::register(&context, pg_tables.pg_proc.clone());
